@@ -1,0 +1,100 @@
+# Everything a person or a pipeline runs here. `make` alone lists it.
+# Works with GNU make 3.81 (macOS) and with -j.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo job plan size platform review test lint bench lock clean
+
+VENV    := .venv
+PY      := $(VENV)/bin/python
+SAGEFIT := $(VENV)/bin/sagefit
+# Python compiles what it imports; to compile all that pip installs would take longer than the rest of the set-up.
+PIP     := $(PY) -m pip install -qq --disable-pip-version-check --no-compile
+
+# CLOUD=local stands for the embedded cloud, nothing for AWS; sagefit reads it from the environment.
+export CLOUD
+yes := $(if $(filter-out 0 n no false,$(YES)),--yes)
+
+# Said before anything is installed.
+named := $(firstword $(filter job plan size review,$(MAKECMDGOALS)))
+ifneq ($(named),)
+ifeq ($(NAME),)
+$(error NAME is missing: make $(named) NAME=<job>. Jobs here: $(or $(basename $(notdir $(wildcard jobs/*.yaml))),none yet))
+endif
+endif
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: $(VENV)/.installed ## install everything: Python packages into .venv, Terraform, the AWS provider
+	@$(PY) -m sagefit.toolchain && touch $(VENV)/.ready
+
+demo: $(VENV)/.ready ## run a job that outgrows its memory and recovers, without an AWS account
+	@CLOUD=local $(SAGEFIT) cloud up
+	@CLOUD=local $(SAGEFIT) platform apply --yes
+	@CLOUD=local $(SAGEFIT) run quickstart --yes
+
+job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply and run a job
+	@$(SAGEFIT) run '$(NAME)' $(yes)
+
+plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
+	@$(SAGEFIT) plan '$(NAME)'
+
+size: $(VENV)/.ready ## NAME=<job>: predict its memory and choose the instance
+	@$(SAGEFIT) size '$(NAME)'
+
+platform: $(VENV)/.ready ## [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share
+	@$(SAGEFIT) platform apply $(yes)
+
+review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
+	@$(SAGEFIT) review '$(NAME)'
+
+test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terraform
+	@$(PY) -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
+	@$(VENV)/bin/pre-commit run --all-files
+
+bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
+	@$(PY) tests/bench/bench_run.py
+
+# UPGRADE=1 moves every package to its newest version; without it only what pyproject.toml asks for changes.
+COMPILE = .sagefit/uv/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.10 --generate-hashes \
+  --no-emit-index-url --no-annotate --no-header $(if $(UPGRADE),--upgrade)
+lock: $(VENV)/.installed ## [UPGRADE=1]: write requirements.lock and requirements-dev.lock anew
+	@$(PY) -m venv .sagefit/uv && .sagefit/uv/bin/pip install -qq --disable-pip-version-check uv
+	@$(COMPILE) --group build -o requirements.lock
+	@$(COMPILE) --group dev --constraints requirements.lock -o requirements-dev.lock
+
+# Terraform states, tfvars and saved plans stay, except those of the embedded cloud, which end with it.
+clean: ## stop the embedded cloud, remove what setup and the checks made; states are kept
+	@if [ -e .sagefit/cloud/cloud.json ]; then $(SAGEFIT) cloud down; fi
+	@if [ -d .sagefit ]; then find .sagefit -mindepth 1 -maxdepth 1 ! -name state -exec rm -rf {} +; fi
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis modules/*/.terraform
+	@find python tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- Stamps: made once, and again when a lock file changes -----------------------------------------------------------
+
+# The first Python that is new enough and can make an environment; PYTHON=... goes before the others.
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.10; do \
+	  "$$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break; \
+	  python=; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "error: no Python >= 3.10 with venv found (Debian, Ubuntu: the package python3-venv); make setup PYTHON=..." >&2; \
+	  exit 2; \
+	fi; \
+	echo "Installing Python packages into $(VENV)"; \
+	if [ ! -x $(PY) ]; then "$$python" -m venv --clear $(VENV); fi
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.installed
+	@$(PY) -m sagefit.toolchain && touch $@
+
+$(VENV)/.dev: $(VENV)/.installed requirements-dev.lock
+	@echo "Installing test and lint tools into $(VENV)"
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@

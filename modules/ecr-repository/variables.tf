@@ -1,0 +1,111 @@
+variable "context" {
+  description = <<-EOT
+    Where the module works and how it names things; the same object in every module.
+    - `partition`: AWS partition, such as `aws` or `aws-cn`.
+    - `region`: Region of every resource.
+    - `account_id`: account of every resource, twelve digits.
+    - `prefix`: start of every name; names are API, so changing it replaces resources.
+    - `tags`: tags of every resource that takes tags.
+  EOT
+  type = object({
+    partition  = string
+    region     = string
+    account_id = string
+    prefix     = string
+    tags       = optional(map(string), {})
+  })
+  nullable = false
+
+  validation {
+    condition     = can(regex("^aws(-[a-z]+)*$", var.context.partition))
+    error_message = "context.partition must be an AWS partition such as aws, aws-cn or aws-us-gov."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.context.region))
+    error_message = "context.region must be a Region name such as us-east-1."
+  }
+
+  validation {
+    condition     = can(regex("^[0-9]{12}$", var.context.account_id))
+    error_message = "context.account_id must be twelve digits, written as a string."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.context.prefix))
+    error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
+  }
+}
+
+variable "encryption" {
+  description = <<-EOT
+    Encryption at rest. ECR fixes it when the repository is made: a change replaces the repository.
+    - `type`: `KMS` or `AES256`.
+    - `kms_key_arn`: key for type KMS; null for the AWS-managed key `aws/ecr`.
+  EOT
+  type = object({
+    type        = optional(string, "KMS")
+    kms_key_arn = optional(string)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = contains(["KMS", "AES256"], var.encryption.type)
+    error_message = "encryption.type must be KMS or AES256."
+  }
+
+  validation {
+    condition     = var.encryption.type == "KMS" || var.encryption.kms_key_arn == null
+    error_message = "encryption.kms_key_arn needs encryption.type = \"KMS\"."
+  }
+}
+
+variable "force_delete" {
+  description = "Delete the repository with the images in it."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "lifecycle_policy" {
+  description = <<-EOT
+    Which images go by themselves.
+    - `untagged_days`: delete untagged images after so many days; null keeps them.
+    - `keep_images`: keep so many images, the newest; null keeps all. A job whose image has gone can no longer run.
+  EOT
+  type = object({
+    untagged_days = optional(number, 14)
+    keep_images   = optional(number)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.lifecycle_policy.untagged_days == null ? true : var.lifecycle_policy.untagged_days >= 1 && floor(var.lifecycle_policy.untagged_days) == var.lifecycle_policy.untagged_days
+    error_message = "lifecycle_policy.untagged_days must be a whole number of at least 1, or null."
+  }
+
+  validation {
+    condition     = var.lifecycle_policy.keep_images == null ? true : var.lifecycle_policy.keep_images >= 1 && floor(var.lifecycle_policy.keep_images) == var.lifecycle_policy.keep_images
+    error_message = "lifecycle_policy.keep_images must be a whole number of at least 1, or null."
+  }
+}
+
+variable "mutable_tags" {
+  description = "Let a tag move to another image. Off by default: a job that names a tag must get the image that was reviewed."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "name" {
+  description = "Last part of the repository name, after the prefix; null for the prefix alone."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.name == null || can(regex("^[a-z0-9]+([._/-][a-z0-9]+)*$", var.name))
+    error_message = "name must be lower-case letters and digits, separated by single dots, underscores, hyphens or slashes."
+  }
+}

@@ -1,0 +1,168 @@
+variable "context" {
+  description = <<-EOT
+    Where the module works and how it names things; the same object in every module.
+    - `partition`: AWS partition, such as `aws` or `aws-cn`.
+    - `region`: Region of every resource.
+    - `account_id`: account of every resource, twelve digits.
+    - `prefix`: start of every name; names are API, so changing it replaces resources.
+    - `tags`: tags of every resource that takes tags.
+  EOT
+  type = object({
+    partition  = string
+    region     = string
+    account_id = string
+    prefix     = string
+    tags       = optional(map(string), {})
+  })
+  nullable = false
+
+  validation {
+    condition     = can(regex("^aws(-[a-z]+)*$", var.context.partition))
+    error_message = "context.partition must be an AWS partition such as aws, aws-cn or aws-us-gov."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.context.region))
+    error_message = "context.region must be a Region name such as us-east-1."
+  }
+
+  validation {
+    condition     = can(regex("^[0-9]{12}$", var.context.account_id))
+    error_message = "context.account_id must be twelve digits, written as a string."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.context.prefix))
+    error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
+  }
+}
+
+variable "dashboard" {
+  description = "Make a dashboard of host memory, GPU memory and disk over all jobs. CloudWatch bills dashboards beyond the third of an account."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "emails" {
+  description = "Addresses that get the notifications. Each must confirm a message from AWS first."
+  type        = set(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for email in var.emails : can(regex("^[^@ ]+@[^@ ]+[.][^@ ]+$", email))])
+    error_message = "emails must be e-mail addresses."
+  }
+}
+
+variable "evaluation" {
+  description = <<-EOT
+    How long memory must be short before an alarm.
+    - `period_seconds`: length of a period. Training metrics have one value a minute, so shorter periods see nothing.
+    - `periods`, `datapoints`: so many (`datapoints`) of the last `periods` must be over the threshold.
+  EOT
+  type = object({
+    period_seconds = optional(number, 60)
+    periods        = optional(number, 3)
+    datapoints     = optional(number, 2)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.evaluation.period_seconds >= 60 && var.evaluation.period_seconds % 60 == 0
+    error_message = "evaluation.period_seconds must be a multiple of 60."
+  }
+
+  validation {
+    condition     = var.evaluation.period_seconds * var.evaluation.periods <= 10800
+    error_message = "evaluation: period_seconds * periods may span at most 3 hours, all that Metrics Insights looks back."
+  }
+
+  validation {
+    condition     = var.evaluation.periods >= 1 && floor(var.evaluation.periods) == var.evaluation.periods
+    error_message = "evaluation.periods must be a whole number of at least 1."
+  }
+
+  validation {
+    condition     = var.evaluation.datapoints >= 1 && var.evaluation.datapoints <= var.evaluation.periods && floor(var.evaluation.datapoints) == var.evaluation.datapoints
+    error_message = "evaluation.datapoints must be a whole number between 1 and evaluation.periods."
+  }
+}
+
+variable "events" {
+  description = <<-EOT
+    Ends that are notified. Alarms alone would miss them: the metrics of a host end with the host.
+    - `failed_attempts`, `stopped_attempts`: training jobs of the platform's role that failed or stopped.
+    - `failed_runs`: runs that ended without a model, after their last attempt.
+  EOT
+  type = object({
+    failed_attempts  = optional(bool, true)
+    stopped_attempts = optional(bool, true)
+    failed_runs      = optional(bool, true)
+  })
+  default  = {}
+  nullable = false
+}
+
+variable "role_arn" {
+  description = "Execution role of the platform's jobs; events of jobs under other roles are left alone."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$", var.role_arn))
+    error_message = "role_arn must be a role ARN."
+  }
+}
+
+variable "thresholds" {
+  description = <<-EOT
+    Percentages above which an alarm goes off; null leaves the alarm out.
+    - `host_memory`: memory of an instance, as SageMaker measures it each minute.
+    - `container_memory`: memory of the container against its own limit, as the launcher measures it.
+    - `gpu_memory`: the fullest GPU of a host, as the launcher measures it. SageMaker's own GPU metric adds up the
+      GPUs of a host, so a single full GPU among eight does not show in it.
+    - `disk`: disk of an instance.
+  EOT
+  type = object({
+    host_memory      = optional(number, 90)
+    container_memory = optional(number)
+    gpu_memory       = optional(number, 95)
+    disk             = optional(number, 85)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for threshold in values(var.thresholds) : threshold == null ? true : threshold > 0 && threshold < 100])
+    error_message = "thresholds must be above 0 and below 100 percent, or null for no alarm."
+  }
+}
+
+variable "topic_key" {
+  description = <<-EOT
+    Key that encrypts the topic. The AWS-managed key `alias/aws/sns` will not do: its policy cannot be changed, so
+    CloudWatch and EventBridge could not use it and notifications would be lost.
+    - `create`: make a key for this topic.
+    - `arn`: use this key instead, with `create = false`. Its policy must let `cloudwatch.amazonaws.com` and
+      `events.amazonaws.com` use `kms:Decrypt` and `kms:GenerateDataKey*`. The value may be unknown at plan.
+  EOT
+  type = object({
+    create = optional(bool, true)
+    arn    = optional(string)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.topic_key.create ? var.topic_key.arn == null : true
+    error_message = "topic_key.arn needs topic_key.create = false."
+  }
+
+  validation {
+    condition     = var.topic_key.create ? true : var.topic_key.arn != null
+    error_message = "topic_key.create = false needs topic_key.arn: the topic is always encrypted."
+  }
+}

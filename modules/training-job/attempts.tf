@@ -1,0 +1,168 @@
+# One CreateTrainingJob request per attempt. What is not asked for is absent.
+locals {
+  _network            = var.platform.network
+  _isolated           = coalesce(var.resources.network_isolation, local._network.isolation)
+  _encrypt_traffic    = coalesce(var.resources.encrypt_inter_container_traffic, local._network.encrypt_inter_container_traffic)
+  _subnet_ids         = var.resources.subnet_ids != null ? var.resources.subnet_ids : local._network.subnet_ids
+  _security_group_ids = var.resources.security_group_ids != null ? var.resources.security_group_ids : local._network.security_group_ids
+  _in_vpc             = length(local._subnet_ids) > 0 && length(local._security_group_ids) > 0
+
+  _volume_kms_key = var.resources.volume_kms_key_arn != null ? var.resources.volume_kms_key_arn : var.platform.kms_key_arn
+  _output_kms_key = var.resources.output_kms_key_arn != null ? var.resources.output_kms_key_arn : var.platform.kms_key_arn
+  output_s3_uri   = var.resources.output_s3_uri != null ? var.resources.output_s3_uri : "s3://${var.platform.buckets.artifacts}/jobs/${var.name}"
+
+  _max_keep_alive_seconds = coalesce(var.resources.max_keep_alive_seconds, var.platform.max_keep_alive_seconds)
+  _pool                   = var.resources.warm_pool == null ? null : try(var.platform.warm_pools[var.resources.warm_pool], null)
+
+  # Image Classification, Object Detection, Semantic Segmentation and XGBoost
+  # are the built-in algorithms that the guide lists as writing checkpoints.
+  _algorithms_without_checkpoints = setsubtract(
+    keys(local._images.algorithms),
+    ["image-classification", "object-detection", "semantic-segmentation"],
+  )
+
+  # An attempt of the pool's shape takes part in the pool.
+  _pooled = [
+    for a in var.attempts : try(
+      !a.spot
+      && a.instance_type == local._pool.instance_type
+      && a.instance_count == local._pool.instance_count
+      && (a.volume_size_gb == null || a.volume_size_gb == local._pool.volume_size_gb),
+      false,
+    )
+  ]
+  _attempts = [
+    for i, a in var.attempts : {
+      pooled = local._pooled[i]
+      volume_size_gb = (
+        a.volume_size_gb != null ? a.volume_size_gb
+        : local._pooled[i] ? local._pool.volume_size_gb
+        : var.resources.volume_size_gb
+      )
+      keep_alive_seconds = (
+        a.keep_alive_seconds > 0 ? a.keep_alive_seconds
+        : local._pooled[i] ? local._pool.keep_alive_seconds
+        : 0
+      )
+      # Local disks are encrypted by the hardware and take no key.
+      volume_kms_key = try(tonumber(local.instances[a.instance_type].nvme_gb), 0) > 0 ? null : local._volume_kms_key
+    }
+  ]
+
+  _hyperparameters = [for a in var.attempts : merge(var.hyperparameters, a.hyperparameters)]
+  _environments    = [for a in var.attempts : merge(var.environment, a.environment)]
+
+  _credential = "(AKIA|ASIA)[0-9A-Z]{16}|(?i:aws_secret|aws_session_token)|-----BEGIN [A-Z ]*(PRIVATE KEY|CERTIFICATE)|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
+
+  # The launcher starts the script, measures memory and explains a failure.
+  _container_arguments = var.code == null ? [] : concat(
+    ["/opt/ml/input/data/sagefit", "--entry-point", var.code.entry_point, "--"],
+    var.code.arguments,
+  )
+  _launcher_metrics = var.code == null ? [] : [
+    { name = "sagefit:host_memory_peak_gib", regex = "\\[sagefit\\].* host_memory_peak_gib=([0-9.]+)" },
+    { name = "sagefit:host_memory_percent", regex = "\\[sagefit\\].* host_memory_percent=([0-9.]+)" },
+    { name = "sagefit:gpu_memory_percent", regex = "\\[sagefit\\].* gpu_memory_percent=([0-9.]+)" },
+  ]
+  _metric_definitions = concat(local._launcher_metrics, var.metric_definitions)
+
+  # Channels: the user's own in alphabetical order, then code and launcher.
+  _channel_modes = { for name, c in var.channels : name => coalesce(c.mode, var.resources.input_mode) }
+  _input_channels = concat(
+    [
+      for name, c in var.channels : { for k, v in {
+        ChannelName = name
+        DataSource = { for k, v in {
+          S3DataSource = c.file_system != null ? null : { for k, v in {
+            S3DataType             = c.s3_data_type
+            S3Uri                  = c.s3_uri != null ? c.s3_uri : try("s3://${var.platform.buckets.data}/${local._channel_prefixes[name]}/", null)
+            S3DataDistributionType = c.distribution
+            AttributeNames         = length(c.attribute_names) > 0 ? c.attribute_names : null
+          } : k => v if v != null }
+          FileSystemDataSource = c.file_system == null ? null : {
+            FileSystemId         = c.file_system.id
+            FileSystemType       = c.file_system.type
+            FileSystemAccessMode = c.file_system.access_mode
+            DirectoryPath        = c.file_system.directory_path
+          }
+        } : k => v if v != null }
+        InputMode         = c.mode
+        ContentType       = c.content_type
+        CompressionType   = c.compression
+        RecordWrapperType = c.record_wrapper
+        ShuffleConfig     = c.shuffle_seed == null ? null : { Seed = c.shuffle_seed }
+      } : k => v if v != null }
+    ],
+    [
+      for name, prefix in var.code == null ? {} : { code = local._code_prefix, sagefit = local._launcher_prefix } : {
+        ChannelName                                      = name
+        InputMode                                        = "File"
+        DataSource = {
+          S3DataSource = {
+            S3DataType             = "S3Prefix"
+            S3Uri                  = "s3://${var.platform.buckets.data}/${prefix}/"
+            S3DataDistributionType = "FullyReplicated"
+          }
+        }
+      }
+    ],
+  )
+
+  requests = [
+    for i, a in var.attempts : { for k, v in {
+      "TrainingJobName.$" = "States.Format('{}-${i}', $$.Execution.Name)"
+      RoleArn             = var.platform.role_arn
+      AlgorithmSpecification = { for k, v in {
+        TrainingImage       = local.image_uris[i]
+        AlgorithmName       = var.image.algorithm_arn
+        TrainingInputMode   = var.resources.input_mode
+        ContainerEntrypoint = var.code == null ? null : ["python3"]
+        ContainerArguments  = var.code == null ? null : local._container_arguments
+        MetricDefinitions   = length(local._metric_definitions) == 0 ? null : [for m in local._metric_definitions : { Name = m.name, Regex = m.regex }]
+      } : k => v if v != null }
+      HyperParameters = length(local._hyperparameters[i]) == 0 ? null : local._hyperparameters[i]
+      Environment     = length(local._environments[i]) == 0 ? null : local._environments[i]
+      InputDataConfig = length(local._input_channels) == 0 ? null : local._input_channels
+      OutputDataConfig = { for k, v in {
+        S3OutputPath    = local.output_s3_uri
+        CompressionType = var.resources.output_compression == "GZIP" ? null : var.resources.output_compression
+        KmsKeyId        = local._output_kms_key
+      } : k => v if v != null }
+      ResourceConfig = { for k, v in {
+        InstanceType             = a.instance_type
+        InstanceCount            = a.instance_count
+        VolumeSizeInGB           = local._attempts[i].volume_size_gb
+        VolumeKmsKeyId           = local._attempts[i].volume_kms_key
+        KeepAlivePeriodInSeconds = local._attempts[i].keep_alive_seconds == 0 ? null : local._attempts[i].keep_alive_seconds
+      } : k => v if v != null }
+      StoppingCondition = { for k, v in {
+        MaxRuntimeInSeconds     = a.max_runtime_seconds
+        MaxWaitTimeInSeconds    = a.max_wait_seconds
+        MaxPendingTimeInSeconds = a.max_pending_seconds
+      } : k => v if v != null }
+      CheckpointConfig = !var.resources.checkpoints ? null : {
+        "S3Uri.$" = "States.Format('s3://${var.platform.buckets.checkpoints}/jobs/${var.name}/{}/', $$.Execution.Name)"
+        LocalPath = var.resources.checkpoint_local_path
+      }
+      EnableManagedSpotTraining             = a.spot ? true : null
+      EnableNetworkIsolation                = local._isolated ? true : null
+      EnableInterContainerTrafficEncryption = local._encrypt_traffic ? true : null
+      VpcConfig = !local._in_vpc ? null : {
+        Subnets          = local._subnet_ids
+        SecurityGroupIds = local._security_group_ids
+      }
+      RetryStrategy     = var.resources.retry_attempts == null ? null : { MaximumRetryAttempts = var.resources.retry_attempts }
+      RemoteDebugConfig = var.resources.remote_debug ? { EnableRemoteDebug = true } : null
+      Tags = [
+        for key, value in merge(local.tags, { "sagefit:attempt" = a.name }) : { Key = key, Value = value }
+      ]
+    } : k => v if v != null }
+  ]
+
+  # The longest a run can take in training jobs: every attempt, in full.
+  worst_case_seconds = sum(concat([0], [
+    for a in var.attempts :
+    (a.max_wait_seconds != null ? a.max_wait_seconds : a.max_runtime_seconds)
+    + (a.max_pending_seconds != null ? a.max_pending_seconds : 0)
+  ]))
+}

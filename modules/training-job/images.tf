@@ -1,0 +1,60 @@
+# Image URIs of AWS. images.json is a condensed table; it names its source.
+locals {
+  _images = jsondecode(file("${path.module}/images.json"))
+
+  # XGBoost is both: an algorithm, and an image that runs scripts.
+  _image_table = (
+    var.image.framework != null
+    ? local._images.frameworks
+    : merge(local._images.algorithms, { xgboost = local._images.frameworks.xgboost })
+  )
+  _image_family   = var.image.framework != null ? var.image.framework : var.image.algorithm
+  _image_row      = try(local._image_table[local._image_family], null)
+  _image_versions = try(concat(keys(local._image_row.aliases), keys(local._image_row.versions)), [])
+
+  # An algorithm with one version needs none in the job file.
+  _image_asked   = var.image.version != null ? var.image.version : try(one(keys(local._image_row.versions)), "")
+  _image_exact   = try(local._image_row.aliases[local._image_asked], local._image_asked)
+  _image_tags    = try(local._image_row.versions[local._image_exact], null)
+  _image_version = local._image_tags == null ? null : local._image_exact
+  _image_pythons = try(keys(local._image_tags), [])
+  _image_python  = var.image.python_version != null ? var.image.python_version : try(reverse(local._image_pythons)[0], "")
+  _image_tag     = try(local._image_tags[local._image_python], null)
+  _image_account = try(local._images.accounts[local._image_row.accounts][var.platform.region], null)
+
+  _dns_suffix = lookup({
+    aws-cn    = "amazonaws.com.cn"
+    aws-eusc  = "amazonaws.eu"
+    aws-iso   = "c2s.ic.gov"
+    aws-iso-b = "sc2s.sgov.gov"
+    aws-iso-e = "cloud.adc-e.uk"
+    aws-iso-f = "csp.hci.ic.gov"
+  }, var.platform.partition, "amazonaws.com")
+
+  # The platform's own repository is written as "".
+  _own_repository = (
+    var.image.repository == null ? null
+    : "${var.image.repository != "" ? var.image.repository : coalesce(var.platform.repository_url, "-")}${
+    var.image.digest != null ? "@${var.image.digest}" : ":${coalesce(var.image.tag, "-")}"}"
+  )
+
+  # The instance decides between the CPU and the GPU image.
+  _attempt_processors = [
+    for a in var.attempts : try(local.instances[a.instance_type].accelerator, "") == "" ? "cpu" : "gpu"
+  ]
+
+  image_uris = [
+    for processor in local._attempt_processors :
+    var.image.uri != null ? var.image.uri
+    : local._own_repository != null ? local._own_repository
+    : local._image_tag == null ? null
+    : format(
+      "%s.dkr.ecr.%s.%s/%s:%s",
+      coalesce(local._image_account, "-"),
+      var.platform.region,
+      local._dns_suffix,
+      local._image_row.repository,
+      replace(local._image_tag, "{processor}", processor),
+    )
+  ]
+}

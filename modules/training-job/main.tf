@@ -1,0 +1,37 @@
+locals {
+  _platform = var.platform.name
+  _full     = "sagefit-${local._platform}-${var.name}"
+
+  # Role names have 64 characters; a longer name ends in a hash of the whole.
+  _role_name = (
+    length(local._full) <= 54
+    ? local._full
+    : "${substr(local._full, 0, 45)}-${substr(sha256(local._full), 0, 8)}"
+  )
+
+  # ARNs are built from names, so that the plan shows every policy in full.
+  _arn_prefix           = "arn:${var.platform.partition}"
+  _arn_middle           = "${var.platform.region}:${var.platform.account_id}"
+  state_machine_name    = local._full
+  state_machine_arn     = "${local._arn_prefix}:states:${local._arn_middle}:stateMachine:${local.state_machine_name}"
+  log_group_name        = "/aws/vendedlogs/states/${local._full}"
+  _log_group_arn        = "${local._arn_prefix}:logs:${local._arn_middle}:log-group:${local.log_group_name}"
+  _state_machine_role   = "${local._arn_prefix}:iam::${var.platform.account_id}:role/sagefit/${local._role_name}"
+  _scheduler_role       = "${local._arn_prefix}:iam::${var.platform.account_id}:role/sagefit/${local._role_name}-schedule"
+  _training_job_arn_all = "${local._arn_prefix}:sagemaker:${local._arn_middle}:training-job/"
+
+  tags = merge(var.platform.tags, var.tags, {
+    "sagefit:platform" = local._platform
+    "sagefit:job"      = var.name
+  })
+
+  # One table of instances for Terraform and Python.
+  instances = { for row in csvdecode(file("${path.module}/instances.csv")) : row.ml_type => row }
+}
+
+resource "aws_cloudwatch_log_group" "runs" {
+  name              = local.log_group_name
+  retention_in_days = var.platform.log_retention_days
+  kms_key_id        = var.platform.kms_key_arn
+  tags              = local.tags
+}

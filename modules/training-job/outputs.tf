@@ -1,0 +1,47 @@
+output "attempts" {
+  description = "Names of the attempts, in order."
+  value       = var.attempts[*].name
+}
+
+output "code_digest" {
+  description = "Digest of the shipped code, which is part of its S3 keys; null without code."
+  value       = local.code_digest
+}
+
+output "definition" {
+  description = "Definition of the state machine in the Amazon States Language, as an object."
+  value       = local.definition
+}
+
+output "log_group_name" {
+  description = "Log group of the state machine."
+  value       = local.log_group_name
+  depends_on  = [aws_cloudwatch_log_group.runs]
+}
+
+output "run_prefix" {
+  description = "Prefix of every run's name; a run is named after it and the time it starts."
+  value       = "${var.name}-"
+}
+
+output "state_machine_arn" {
+  description = "ARN to start runs with."
+  value       = local.state_machine_arn
+  depends_on  = [aws_sfn_state_machine.this]
+}
+
+output "state_machine_name" {
+  description = "Name of the state machine."
+  value       = local.state_machine_name
+  depends_on  = [aws_sfn_state_machine.this]
+}
+
+output "state_machine_policy" {
+  description = "Policy of the state machine's role, as an object."
+  value       = local.state_machine_policy
+}
+
+output "worst_case_seconds" {
+  description = "The longest a run can spend in training jobs: every attempt at its time limit."
+  value       = local.worst_case_seconds
+}

@@ -1,0 +1,120 @@
+variable "resources" {
+  description = <<-EOT
+    What all attempts share.
+    - `volume_size_gb`: disk of each instance; an attempt or its warm pool may say otherwise.
+    - `input_mode`: File, FastFile or Pipe for channels that name none.
+    - `network_isolation`, `encrypt_inter_container_traffic`: null takes the platform's setting; true is always possible.
+    - `subnet_ids`, `security_group_ids`: null takes the platform's; an empty list runs outside any VPC.
+    - `warm_pool`: name of a warm pool of the platform, used by attempts of the pool's shape.
+    - `max_keep_alive_seconds`: raises or lowers the platform's limit for this job.
+    - `checkpoints`: give the attempts of a run one checkpoint folder, mounted at `checkpoint_local_path`.
+    - `volume_kms_key_arn`, `output_kms_key_arn`: null takes the platform's key, if it has one.
+    - `output_s3_uri`: null is the platform's artifacts bucket; `output_compression` is GZIP or NONE.
+    - `retry_attempts`: let SageMaker itself repeat a training job after its internal errors.
+    - `remote_debug`: allow a shell into the running container.
+    - `instance_quota`: most instances one attempt may ask for.
+    - `poll_seconds`: time between two looks at a training job; null computes it from the time limits.
+  EOT
+  type = object({
+    volume_size_gb                  = optional(number, 30)
+    input_mode                      = optional(string, "File")
+    network_isolation               = optional(bool)
+    encrypt_inter_container_traffic = optional(bool)
+    subnet_ids                      = optional(list(string))
+    security_group_ids              = optional(list(string))
+    warm_pool                       = optional(string)
+    max_keep_alive_seconds          = optional(number)
+    checkpoints                     = optional(bool, true)
+    checkpoint_local_path           = optional(string, "/opt/ml/checkpoints")
+    volume_kms_key_arn              = optional(string)
+    output_kms_key_arn              = optional(string)
+    output_s3_uri                   = optional(string)
+    output_compression              = optional(string, "GZIP")
+    retry_attempts                  = optional(number)
+    remote_debug                    = optional(bool, false)
+    instance_quota                  = optional(number, 20)
+    poll_seconds                    = optional(number)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = contains(["File", "FastFile", "Pipe"], var.resources.input_mode)
+    error_message = "resources.input_mode: File, FastFile or Pipe (API)."
+  }
+
+  validation {
+    condition     = !var.platform.network.isolation || var.resources.network_isolation != false
+    error_message = "resources.network_isolation: platform ${var.platform.name} runs isolated containers only. Remove the setting, or choose another platform."
+  }
+
+  validation {
+    condition     = !var.platform.network.encrypt_inter_container_traffic || var.resources.encrypt_inter_container_traffic != false
+    error_message = "resources.encrypt_inter_container_traffic: platform ${var.platform.name} encrypts traffic between containers. Remove the setting, or choose another platform."
+  }
+
+  validation {
+    condition     = (length(coalesce(var.resources.subnet_ids, var.platform.network.subnet_ids)) == 0) == (length(coalesce(var.resources.security_group_ids, var.platform.network.security_group_ids)) == 0)
+    error_message = "resources.subnet_ids, resources.security_group_ids: a VPC needs both (API). Set both, or neither."
+  }
+
+  validation {
+    condition     = length(coalesce(var.resources.subnet_ids, var.platform.network.subnet_ids)) <= 16
+    error_message = "resources.subnet_ids: at most 16 (API). Give fewer."
+  }
+
+  validation {
+    condition     = length(coalesce(var.resources.security_group_ids, var.platform.network.security_group_ids)) <= 5
+    error_message = "resources.security_group_ids: at most 5 (API). Give fewer."
+  }
+
+  validation {
+    condition     = alltrue([for s in concat(coalesce(var.resources.subnet_ids, []), coalesce(var.resources.security_group_ids, [])) : can(regex("^[-0-9a-zA-Z]{1,32}$", s))])
+    error_message = "resources.subnet_ids, resources.security_group_ids: ids of at most 32 letters, digits and hyphens (API), such as subnet-0a1b2c3d."
+  }
+
+  validation {
+    condition     = var.resources.warm_pool == null || contains(keys(var.platform.warm_pools), coalesce(var.resources.warm_pool, "-"))
+    error_message = "resources.warm_pool: platform ${var.platform.name} has ${length(var.platform.warm_pools) == 0 ? "no warm pools" : "only the pools ${join(", ", keys(var.platform.warm_pools))}"}. Name one of them, or declare the pool in the platform."
+  }
+
+  validation {
+    condition     = try(var.resources.max_keep_alive_seconds >= 0 && var.resources.max_keep_alive_seconds <= 21600, var.resources.max_keep_alive_seconds == null)
+    error_message = "resources.max_keep_alive_seconds: 0 to 21600 (API)."
+  }
+
+  validation {
+    condition     = startswith(var.resources.checkpoint_local_path, "/") && length(var.resources.checkpoint_local_path) <= 4096
+    error_message = "resources.checkpoint_local_path: an absolute path of at most 4096 characters (API)."
+  }
+
+  validation {
+    condition     = alltrue([for k in [var.resources.volume_kms_key_arn, var.resources.output_kms_key_arn] : k == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:\\d{12}:key/[a-zA-Z0-9-]+$", k))])
+    error_message = "resources.volume_kms_key_arn, resources.output_kms_key_arn: the ARN of a KMS key (not an alias), so that the policy can name it."
+  }
+
+  validation {
+    condition     = var.resources.output_s3_uri == null || can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", var.resources.output_s3_uri))
+    error_message = "resources.output_s3_uri: write s3://bucket/prefix, in the job's region (API)."
+  }
+
+  validation {
+    condition     = contains(["GZIP", "NONE"], var.resources.output_compression)
+    error_message = "resources.output_compression: GZIP or NONE (API)."
+  }
+
+  validation {
+    condition     = try(var.resources.retry_attempts >= 1 && var.resources.retry_attempts <= 30, var.resources.retry_attempts == null)
+    error_message = "resources.retry_attempts: 1 to 30 (API), or null for none."
+  }
+
+  validation {
+    condition     = var.resources.instance_quota >= 1
+    error_message = "resources.instance_quota: at least 1."
+  }
+
+  validation {
+    condition     = try(var.resources.poll_seconds >= 1 && var.resources.poll_seconds <= 3600 && floor(var.resources.poll_seconds) == var.resources.poll_seconds, var.resources.poll_seconds == null)
+    error_message = "resources.poll_seconds: a whole number from 1 to 3600, or null to compute it."
+  }
+}

@@ -1,0 +1,51 @@
+"""AWS clients of the embedded cloud for its own parts: the executor, and the Step Functions interpreter.
+
+Building a client costs a tenth of a second, so each is built once.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from moto.settings import moto_server_port
+
+#: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
+INTERNAL_AGENT = "sagefit-executor"
+
+_lock = threading.Lock()
+_clients: dict[tuple[str, str, bool], Any] = {}
+
+
+def internal(service: str, region: str) -> Any:
+    """A client for the platform's own work."""
+    return _client(service, region, internal_call=True)
+
+
+def for_states(region: str, service: str, state_credentials: object = None) -> Any:  # noqa: ARG001
+    """A client for tasks of a state machine. They pass parameters on as they are, and do their own retries."""
+    return _client(service, region, internal_call=False)
+
+
+def _client(service: str, region: str, *, internal_call: bool) -> Any:
+    key = (service, region, internal_call)
+    with _lock:  # sessions are not safe to share between threads, clients are
+        if key not in _clients:
+            _clients[key] = boto3.client(
+                service,
+                region_name=region,
+                # The address, not the name: "localhost" may be somebody else's port on ::1.
+                endpoint_url=f"http://127.0.0.1:{moto_server_port()}",
+                aws_access_key_id="embedded",
+                aws_secret_access_key="embedded",  # noqa: S106 - no secret, moto takes any
+                config=Config(
+                    parameter_validation=internal_call,
+                    retries={"total_max_attempts": 3 if internal_call else 1},
+                    max_pool_connections=32,
+                    user_agent_extra=INTERNAL_AGENT if internal_call else None,
+                ),
+            )
+        return _clients[key]

@@ -1,0 +1,275 @@
+"""The embedded cloud from outside: start it, find it, point AWS clients at it, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+import sagefit
+from sagefit.cloud import faults as faults_file
+from sagefit.cloud import paths, record
+from sagefit.errors import FAILED, SagefitError
+
+DEFAULT_MEMORY_SCALE = 1 / 16
+REGION = "us-east-1"
+#: Variables that would make an AWS client look elsewhere than at the embedded cloud.
+UNSET = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_CA_BUNDLE",
+)
+# Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
+_INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+_INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_START_SECONDS = 60.0
+_END_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class CloudStatus:
+    """A running embedded cloud."""
+
+    pid: int
+    port: int
+    endpoint: str
+    region: str
+    home: Path
+    memory_scale: float
+    faults: str | None
+    uptime_seconds: float
+    training_jobs: int
+    running_jobs: int
+    calls: int
+
+
+def status() -> CloudStatus | None:
+    """The running cloud, or None. A record without its process counts as none."""
+    found = record.load()
+    if found is None or record.process_of(found) is None:
+        return None
+    answer = record.ask(found)
+    if answer is None:
+        return None
+    return CloudStatus(
+        pid=found.pid,
+        port=found.port,
+        endpoint=found.endpoint,
+        region=REGION,
+        home=paths.cloud_home(),
+        memory_scale=found.memory_scale,
+        faults=found.faults,
+        uptime_seconds=max(0.0, time.time() - found.process_started),
+        training_jobs=int(answer["training_jobs"]),
+        running_jobs=int(answer["running_jobs"]),
+        calls=int(answer["calls"]),
+    )
+
+
+def environment() -> dict[str, str]:
+    """Variables that point every AWS client at the running cloud. The ones in ``UNSET`` must not be set beside them."""
+    now = status()
+    if now is None:
+        raise SagefitError("the embedded cloud is not running", hint="start it with: sagefit cloud up")
+    return environment_of(now.endpoint)
+
+
+def environment_of(endpoint: str) -> dict[str, str]:
+    """As :func:`environment`, for a known endpoint."""
+    variables = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "embedded",
+        "AWS_SECRET_ACCESS_KEY": "embedded",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        # An error of the embedded cloud is an answer, not a hiccup: do not spend minutes on 25 retries.
+        "AWS_MAX_ATTEMPTS": "3",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }
+    return variables | _no_proxy(os.environ)
+
+
+def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A whole environment for a child process that talks to the running cloud."""
+    kept = {key: value for key, value in (os.environ if base is None else base).items() if key not in UNSET}
+    return kept | environment()
+
+
+def up(
+    *, port: int = 0, faults: Path | None = None, memory_scale: float | None = None, foreground: bool = False
+) -> tuple[CloudStatus, bool]:
+    """Start the cloud; returns its status and whether this call started it (False: it ran already)."""
+    wanted = str(faults.resolve()) if faults else None
+    if faults:
+        faults_file.load(faults)
+    if memory_scale is not None and not 0 < memory_scale <= 1:
+        raise SagefitError(f"--memory-scale: {memory_scale} is not above 0 and at most 1")
+    with _startup_lock():
+        running = status()
+        if running is not None:
+            _refuse_other_options(running, port, wanted, memory_scale)
+            return running, False
+        clean_up()
+        with _listen(port) as listener:
+            server = _launch(listener, wanted, memory_scale or DEFAULT_MEMORY_SCALE, foreground)
+        started = _wait_until_up(server)
+    if foreground:
+        with contextlib.suppress(KeyboardInterrupt):
+            server.wait()
+        down()
+    return started, True
+
+
+def down() -> bool:
+    """End the cloud and everything it started; returns whether there was one."""
+    found = record.load()
+    if found is None:
+        return False
+    process = record.process_of(found)
+    alive = process is not None and _is_ours(process, found)
+    if process is not None and alive:
+        process.terminate()
+        with contextlib.suppress(psutil.TimeoutExpired):
+            process.wait(_END_SECONDS)
+    clean_up()
+    return alive
+
+
+def clean_up() -> None:
+    """Remove what an ended cloud left behind: its record and processes that carry its mark."""
+    found = record.load()
+    if found is not None:
+        record.sweep(found.instance)
+    record.remove()
+
+
+def _is_ours(process: psutil.Process, found: record.Record) -> bool:
+    if record.ask(found) is not None:
+        return True
+    try:  # it may hang; then its own environment says whose it is
+        return process.environ().get(record.INSTANCE_VARIABLE) == found.instance
+    except psutil.Error:
+        return False
+
+
+def _refuse_other_options(now: CloudStatus, port: int, faults: str | None, memory_scale: float | None) -> None:
+    asked: list[tuple[str, object, object]] = [
+        ("--port", port or now.port, now.port),
+        ("--faults", faults or now.faults, now.faults),
+        ("--memory-scale", memory_scale or now.memory_scale, now.memory_scale),
+    ]
+    for option, wanted, has in asked:
+        if wanted != has:
+            raise SagefitError(
+                f"the embedded cloud already runs with {option} {has}, not {wanted}",
+                hint="end it first with: sagefit cloud down (what was applied to it is lost)",
+            )
+
+
+@contextlib.contextmanager
+def _startup_lock() -> Iterator[None]:
+    with open(paths.cloud_home() / "lock", "w", opener=paths.private) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _listen(port: int) -> socket.socket:
+    """A listening socket. The server inherits it, so nobody can take the port in between."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise SagefitError(
+            f"--port: 127.0.0.1:{port} cannot be used: {error.strerror}",
+            hint="name another port, or none to get a free one",
+        ) from error
+    return listener
+
+
+def _launch(
+    listener: socket.socket, faults: str | None, memory_scale: float, foreground: bool
+) -> subprocess.Popen[bytes]:
+    port = listener.getsockname()[1]
+    command = [sys.executable, "-m", "sagefit.cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
+    command += ["--memory-scale", repr(memory_scale)]
+    if faults:
+        command += ["--faults", faults]
+    log = open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private)
+    with log:
+        return subprocess.Popen(
+            command,
+            env=_server_environment(port),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[listener.fileno()],
+            start_new_session=not foreground,
+        )
+
+
+def _server_environment(port: int) -> dict[str, str]:
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key in _INHERITED or key in _PROXIES or key.startswith(_INHERITED_PREFIXES)
+    }
+    return (
+        kept
+        | _no_proxy(os.environ)
+        | {
+            "MOTO_PORT": str(port),  # read when moto is imported
+            "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
+            "PYTHONUNBUFFERED": "1",
+            "SAGEFIT_HOME": str(paths.home()),
+            record.INSTANCE_VARIABLE: secrets.token_hex(8),
+        }
+        # The server is an AWS client of itself: it must not find anybody's real credentials.
+        | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"}
+    )
+
+
+def _no_proxy(base: Mapping[str, str]) -> dict[str, str]:
+    """Keep loopback out of a proxy's hands, where there is a proxy."""
+    if not any(base.get(name) for name in _PROXIES):
+        return {}
+    before = base.get("NO_PROXY") or base.get("no_proxy") or ""
+    value = ",".join([*filter(None, before.split(",")), "127.0.0.1", "localhost"])
+    return {"NO_PROXY": value, "no_proxy": value}
+
+
+def _wait_until_up(server: subprocess.Popen[bytes]) -> CloudStatus:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        if record.path().exists() and (now := status()) is not None:
+            return now
+        time.sleep(0.05)
+    ended = server.poll()
+    server.kill()
+    server.wait()
+    log = paths.cloud_home() / "cloud.log"
+    last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was logged"]
+    how = f"ended with exit code {ended}" if ended is not None else f"did not answer within {_START_SECONDS:.0f} s"
+    raise SagefitError(f"the embedded cloud {how}: {last[0]}", hint=f"see {log}", exit_code=FAILED)

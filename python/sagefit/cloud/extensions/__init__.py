@@ -1,0 +1,15 @@
+"""What moto lacks, one small module a service. Each replaces the service's response class by a subclass of it."""
+
+from __future__ import annotations
+
+from sagefit.cloud.executor import Executor
+from sagefit.cloud.extensions import cloudwatch, sagemaker, servicequotas, stepfunctions
+from sagefit.cloud.faults import Faults
+
+
+def install(executor: Executor, faults: Faults) -> None:
+    """Put all extensions in place; to be called before the first request."""
+    stepfunctions.install()
+    cloudwatch.install()
+    servicequotas.install()
+    sagemaker.install(executor, faults)

@@ -1,0 +1,132 @@
+"""Step Functions: moto's interpreter switched on, and the calls its HTTP layer does not offer."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from moto.core.config import default_user_config
+from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
+from moto.stepfunctions import urls
+from moto.stepfunctions.exceptions import ValidationException
+from moto.stepfunctions.responses import StepFunctionResponse
+
+from sagefit.cloud import clients
+
+_PAGE = 1000
+
+
+class StepFunctions(StepFunctionResponse):
+    """moto's Step Functions with validation, versions, paged history, and a stop that is recorded."""
+
+    def validate_state_machine_definition(self) -> ActionResult:
+        """Parse the definition as the interpreter will, then check that every transition has a target."""
+        from moto.stepfunctions.parser.api import InvalidDefinition
+        from moto.stepfunctions.parser.models import StepFunctionsParserBackend
+
+        definition = self._get_param("definition")
+        diagnostics: list[dict[str, str]] = []
+        try:
+            StepFunctionsParserBackend._validate_definition(definition=definition)
+            diagnostics = [
+                _diagnostic("MISSING_TRANSITION_TARGET", f"{where} names {target!r}, which is no state", where)
+                for where, target in _dangling(json.loads(definition), "")
+            ]
+        except InvalidDefinition as error:
+            diagnostics = [_diagnostic("SCHEMA_VALIDATION_FAILED", str(error.message), "/")]
+        return ActionResult({"result": "FAIL" if diagnostics else "OK", "diagnostics": diagnostics, "truncated": False})
+
+    def list_state_machine_versions(self) -> ActionResult:
+        """Published versions, newest first."""
+        machine = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
+        versions = [
+            {"stateMachineVersionArn": version.arn, "creationDate": version.creation_date}
+            for version in reversed(machine.versions)
+        ]
+        return ActionResult({"stateMachineVersions": versions})
+
+    def start_execution(self) -> ActionResult:
+        """Start an execution; one without a name gets one, as AWS does it."""
+        execution = self.stepfunction_backend.start_execution(
+            self._get_param("stateMachineArn"),
+            self._get_param("name") or str(uuid.uuid4()),
+            self._get_param("input", if_none="{}"),
+        )
+        return ActionResult({"executionArn": execution.execution_arn, "startDate": execution.start_date})
+
+    def stop_execution(self) -> ActionResult:
+        """Abort an execution and wait until the interpreter has taken notice (it is quick)."""
+        execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+        if execution.status == "RUNNING":
+            error, cause = self._get_param("error"), self._get_param("cause")
+            for _ in range(100):  # its worker thread may not have its environment yet
+                if execution.exec_worker.env is not None and execution.exec_worker.env.is_running():
+                    execution.stop(stop_date=utcnow(), error=error, cause=cause)
+                if execution.status != "RUNNING":
+                    break
+                time.sleep(0.02)
+            execution.error, execution.cause = error, cause
+        return ActionResult({"stopDate": execution.stop_date or utcnow()})
+
+    def get_execution_history(self) -> ActionResult:
+        """Events of an execution, also newest first and in pages."""
+        execution: Any = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+        events = list(execution.to_history_output()["events"])
+        if self._get_param("reverseOrder"):
+            events.reverse()
+        token = self._get_param("nextToken") or "0"
+        if not str(token).isdigit():
+            raise ValidationException(f"Invalid Token: '{token}'")
+        start, size = int(token), int(self._get_param("maxResults") or _PAGE)
+        page: dict[str, Any] = {"events": events[start : start + size]}
+        if start + size < len(events):
+            page["nextToken"] = str(start + size)
+        return ActionResult(page)
+
+
+def _diagnostic(code: str, message: str, location: str) -> dict[str, str]:
+    return {"severity": "ERROR", "code": code, "message": message, "location": location}
+
+
+def _dangling(machine: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    """Every transition that leads nowhere, with its place; machines inside of Parallel and Map states too."""
+    states: dict[str, Any] = machine.get("States", {})
+
+    def check(owner: dict[str, Any], field: str, where: str) -> Iterator[tuple[str, str]]:
+        if field in owner and owner[field] not in states:
+            yield f"{where}/{field}", owner[field]
+
+    yield from check(machine, "StartAt", path)
+    for name, state in states.items():
+        where = f"{path}/States/{name}"
+        yield from check(state, "Next", where)
+        yield from check(state, "Default", where)
+        for part in ("Choices", "Catch"):
+            for index, rule in enumerate(state.get(part, [])):
+                yield from check(rule, "Next", f"{where}/{part}[{index}]")
+        for index, branch in enumerate(state.get("Branches", [])):
+            yield from _dangling(branch, f"{where}/Branches[{index}]")
+        for part in ("ItemProcessor", "Iterator"):
+            if part in state:
+                yield from _dangling(state[part], f"{where}/{part}")
+
+
+def _adapt_interpreter() -> None:
+    from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
+        state_task_service_aws_sdk as aws_sdk,
+    )
+
+    aws_sdk.boto_client_for = clients.for_states
+    # On AWS the errors of this service are called "SageMaker.<name>".
+    aws_sdk._SERVICE_ERROR_NAMES["sagemaker"] = "SageMaker"
+
+
+def install() -> None:
+    """Switch the interpreter on and put this class in place of moto's."""
+    default_user_config["stepfunctions"] = {"execute_state_machine": True}
+    urls.url_paths = {"{0}/$": StepFunctions.dispatch}
+    _adapt_interpreter()

@@ -1,0 +1,145 @@
+"""The faults file: what should go wrong, so that the way out of it can be tried.
+
+A YAML list; the first entry that matches a training job and is not used up applies::
+
+    - match: { job: "quick*", attempt: 0 }
+      times: 1
+      outcome: { status: Failed, failure_reason: "..." }
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from sagefit.errors import SagefitError
+
+_NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Match(_Strict):
+    """Which training jobs a fault is for; what is left out matches all."""
+
+    job: str = "*"
+    attempt: Annotated[int, Field(ge=0)] | None = None
+    instance_type: str = "*"
+
+    def matches(self, training_job: str, instance_type: str) -> bool:
+        """Whether a training job is meant. ``job`` is compared with the job's name and the training job's."""
+        parts = _NAME.fullmatch(training_job)
+        names = {training_job, parts["job"]} if parts else {training_job}
+        attempt = int(parts["attempt"]) if parts else None
+        return (
+            any(fnmatchcase(name, self.job) for name in names)
+            and self.attempt in (None, attempt)
+            and fnmatchcase(instance_type, self.instance_type)
+        )
+
+
+class Outcome(_Strict):
+    """What happens; exactly one kind."""
+
+    status: Literal["Failed"] | None = None
+    failure_reason: Annotated[str, Field(max_length=1024)] | None = None
+    api_error: str | None = None
+    message: str | None = None
+    stopped: Literal["MaxWaitTimeExceeded", "MaxRuntimeExceeded", "Stopped"] | None = None
+    interrupt_after_seconds: Annotated[float, Field(gt=0)] | None = None
+    throttle: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Outcome:
+        kinds = ("status", "api_error", "stopped", "interrupt_after_seconds", "throttle")
+        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(kinds)}")
+        if (self.failure_reason is None) != (self.status is None):
+            raise ValueError("status and failure_reason go together")
+        if self.message is not None and self.api_error is None:
+            raise ValueError("message goes with api_error")
+        return self
+
+
+class Fault(_Strict):
+    """One entry of the file."""
+
+    match: Match = Match()
+    times: Annotated[int, Field(ge=1)] | None = None
+    outcome: Outcome
+
+
+@dataclass
+class _Used:
+    times: int = 0
+    throttled: dict[str, int] = field(default_factory=dict)
+
+
+class Faults:
+    """The faults of a running cloud, and how often each was used."""
+
+    def __init__(self, faults: Iterable[Fault] = ()) -> None:
+        self._faults = [(fault, _Used()) for fault in faults]
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, path: Path) -> Faults:
+        """Read a faults file."""
+        return cls(load(path))
+
+    def next(self, training_job: str, instance_type: str) -> Outcome | None:
+        """What is to happen to this creation of a training job; uses the fault up by one.
+
+        ``times`` counts creations the fault was applied to. A throttle refuses each training job it is applied to
+        as often as it says, and counts once for it.
+        """
+        with self._lock:
+            for fault, used in self._faults:
+                if not fault.match.matches(training_job, instance_type):
+                    continue
+                if fault.outcome.throttle is None:
+                    if fault.times is None or used.times < fault.times:
+                        used.times += 1
+                        return fault.outcome
+                elif self._throttles(fault, used, training_job):
+                    return fault.outcome
+        return None
+
+    @staticmethod
+    def _throttles(fault: Fault, used: _Used, training_job: str) -> bool:
+        seen = used.throttled
+        if training_job not in seen and fault.times is not None and len(seen) >= fault.times:
+            return False
+        seen[training_job] = seen.get(training_job, 0) + 1
+        return seen[training_job] <= (fault.outcome.throttle or 0)
+
+
+def load(path: Path) -> list[Fault]:
+    """Read and check a faults file; errors name the entry and the field."""
+    try:
+        data: Any = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SagefitError(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise SagefitError(f"{path}: is no YAML: {error}") from error
+    try:
+        return TypeAdapter(list[Fault]).validate_python(data or [])
+    except ValidationError as error:
+        problems = "\n".join(f"{path}: {_place(item['loc'])}: {item['msg']}" for item in error.errors())
+        raise SagefitError(problems, hint="the form is described in docs/embedded-cloud.md") from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    first, *rest = location or ("the file",)
+    entry = f"fault {first + 1}" if isinstance(first, int) else str(first)
+    return ".".join([entry, *map(str, rest)])

@@ -1,0 +1,158 @@
+"""The door of the embedded cloud: every request passes here, is answered by moto or an extension, and written down.
+
+What moto cannot do is answered with a clear refusal. It would answer 500, which AWS clients take for a hiccup and
+try again for minutes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import io
+import json
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+from moto.core.request import Request
+from moto.core.routing import get_service_router
+from moto.core.utils import get_service_model
+from moto.server import DomainDispatcherApplication, create_backend_app
+
+from sagefit.cloud.calls import CallLog
+from sagefit.cloud.clients import INTERNAL_AGENT
+from sagefit.cloud.record import STATUS_PATH, TOKEN_HEADER
+
+_LOG = logging.getLogger(__name__)
+_BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
+_STATUS_LINES = {200: "200 OK", 400: "400 Bad Request", 404: "404 Not Found"}
+_UNSUPPORTED = "UnsupportedOperation"
+StartResponse = Callable[..., Any]
+
+
+class Gateway(DomainDispatcherApplication):
+    """moto's dispatcher with a call log, clear refusals, and a private status page."""
+
+    def __init__(self, calls: CallLog, token: str, status: Callable[[], dict[str, object]]) -> None:
+        super().__init__(create_backend_app)
+        self._calls = calls
+        self._token = token
+        self._status = status
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        if environ.get("PATH_INFO") == STATUS_PATH:
+            return self._answer_status(environ, start_response)
+        began = datetime.now(timezone.utc)
+        service, action = "unknown", str(environ.get("REQUEST_METHOD"))
+        status = 500
+        try:
+            application = self.get_application(environ)
+            service = getattr(application, "service", None) or "unknown"
+            action = action_of(environ, service)
+            answer = _Answer()
+            body = b"".join(application(environ, answer.start))
+            status = answer.status
+            if status == 404 and "text/html" in answer.content_type and service not in ("s3", "moto_api"):
+                status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
+                start_response(_STATUS_LINES[status], headers)
+            else:
+                start_response(answer.line, answer.headers)
+        except NotImplementedError:
+            status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
+            start_response(_STATUS_LINES[status], headers)
+        except Exception as error:
+            _LOG.exception("%s:%s failed inside the embedded cloud", service, action)
+            problem = f"failed inside the embedded cloud: {type(error).__name__}: {error}"
+            status, headers, body = _refusal(environ, service, action, problem)
+            start_response(_STATUS_LINES[status], headers)
+        finally:
+            if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
+                self._calls.add(began, _BOTO_NAMES.get(service, service), action, environ["REQUEST_METHOD"], status)
+        return [body]
+
+    def _answer_status(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
+        sent = environ.get("HTTP_" + TOKEN_HEADER.upper().replace("-", "_"), "")
+        if not hmac.compare_digest(sent.encode(), self._token.encode()):
+            start_response(_STATUS_LINES[404], [("Content-Length", "0")])
+            return []
+        body = json.dumps(self._status() | {"calls": self._calls.count}).encode()
+        start_response(_STATUS_LINES[200], [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+
+class _Answer:
+    """What an application says through ``start_response``."""
+
+    line = "500 Internal Server Error"
+    headers: list[tuple[str, str]]
+
+    def start(self, line: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Callable[[bytes], object]:
+        self.line, self.headers = line, headers
+        return lambda _data: None
+
+    @property
+    def status(self) -> int:
+        return int(self.line.split(" ", 1)[0])
+
+    @property
+    def content_type(self) -> str:
+        return next((value for name, value in self.headers if name.lower() == "content-type"), "")
+
+
+def action_of(environ: dict[str, Any], service: str) -> str:
+    """The name of the API call, wherever its protocol puts it."""
+    target = environ.get("HTTP_X_AMZ_TARGET")
+    if target:
+        return str(target).rsplit(".", 1)[-1]
+    path = str(environ.get("PATH_INFO", ""))
+    if path.startswith("/service/") and "/operation/" in path:  # Smithy RPC v2
+        return path.rsplit("/", 1)[-1]
+    for source in (_form(environ), str(environ.get("QUERY_STRING", ""))):
+        if "Action=" in source:
+            return parse_qs(source).get("Action", ["unknown"])[0]
+    try:
+        operation, _ = get_service_router(_BOTO_NAMES.get(service, service)).match(Request(environ.copy()))
+    except Exception:  # a path no operation has, or a service without a model: the method has to do
+        return str(environ.get("REQUEST_METHOD"))
+    return str(operation.name)
+
+
+def _form(environ: dict[str, Any]) -> str:
+    if not str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded"):
+        return ""
+    stream = environ["wsgi.input"]
+    # moto's dispatcher may have read the body already to find the service; it then leaves a copy that can be rewound.
+    if not stream.seekable():
+        stream = environ["wsgi.input"] = io.BytesIO(stream.read(int(environ.get("CONTENT_LENGTH") or 0)))
+    text = stream.read().decode(errors="replace")
+    stream.seek(0)
+    return str(text)
+
+
+def _refusal(
+    environ: dict[str, Any], service: str, action: str, why: str
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    name = _BOTO_NAMES.get(service, service)
+    message = f"{name}:{action} {why}"
+    _LOG.warning("refused: %s", message)
+    if _speaks_json(environ, name):
+        body = json.dumps({"__type": _UNSUPPORTED, "message": message, "Message": message})
+        headers = [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-ErrorType", _UNSUPPORTED)]
+    else:
+        error = f"<Error><Code>{_UNSUPPORTED}</Code><Message>{escape(message)}</Message></Error>"
+        body = error if name == "s3" else f"<ErrorResponse>{error}<RequestId>-</RequestId></ErrorResponse>"
+        headers = [("Content-Type", "text/xml")]
+    encoded = body.encode()
+    return 400, [*headers, ("Content-Length", str(len(encoded)))], encoded
+
+
+def _speaks_json(environ: dict[str, Any], service: str) -> bool:
+    if environ.get("HTTP_X_AMZ_TARGET"):
+        return True
+    try:
+        return "json" in str(get_service_model(service).protocol)
+    except Exception:  # no model of that name
+        return "json" in str(environ.get("CONTENT_TYPE", ""))

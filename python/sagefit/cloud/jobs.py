@@ -1,0 +1,278 @@
+"""The record of one training job: what was asked, how far it is, and what the API says about it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from sagefit.cloud.faults import Outcome
+
+ENDED = frozenset({"Completed", "Failed", "Stopped"})
+_MESSAGES = {
+    "Starting": "Starting the training job",
+    "Pending": "Waiting for instances",
+    "Downloading": "Downloading input data",
+    "Training": "Training image download completed. Training in progress.",
+    "Uploading": "Uploading generated training model",
+    "Interrupted": "Training job interrupted: spot capacity was reclaimed",
+    "Stopping": "Stopping the training job",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
+}
+_REASON_LIMIT = 1024
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(timezone.utc)
+
+
+class TrainingJob:
+    """One training job. Its executor thread writes to it, API calls read it: every access goes through the lock."""
+
+    def __init__(
+        self, request: Mapping[str, Any], *, account: str, region: str, partition: str, fault: Outcome | None = None
+    ) -> None:
+        self.request = dict(request)
+        self.name: str = request["TrainingJobName"]
+        self.region = region
+        self.arn = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{self.name}"
+        self.tags: list[dict[str, str]] = list(request.get("Tags", []))  # moto's AddTags and ListTags work on this
+        self.fault = fault
+        self.stop_requested = threading.Event()
+        self.status = "InProgress"
+        self.created = now()
+        self.ended: datetime | None = None
+        self.has_model = False
+        self.warm_pool_allowed = True
+        self._lock = threading.RLock()
+        self._transitions: list[dict[str, Any]] = []
+        self._modified = self.created
+        self._training_started: datetime | None = None
+        self._reason: str | None = None
+        self._metrics: list[dict[str, Any]] = []
+        self._reused_by: str | None = None
+        self._pool_until: datetime | None = None
+        self.advance("Starting")
+
+    # -- what was asked -------------------------------------------------------------------------------------------
+
+    @property
+    def instance_type(self) -> str:
+        """The type of its instances; of the first group where it has groups."""
+        return str(self._shape()["InstanceType"])
+
+    @property
+    def instance_count(self) -> int:
+        """How many instances it runs on."""
+        groups = self.request["ResourceConfig"].get("InstanceGroups") or [self._shape()]
+        return sum(int(group["InstanceCount"]) for group in groups)
+
+    def _shape(self) -> dict[str, Any]:
+        resources: dict[str, Any] = self.request["ResourceConfig"]
+        groups = resources.get("InstanceGroups")
+        return groups[0] if groups else resources
+
+    @property
+    def spot(self) -> bool:
+        """Whether it runs on spot capacity."""
+        return bool(self.request.get("EnableManagedSpotTraining"))
+
+    @property
+    def isolated(self) -> bool:
+        """Whether its containers have no network and no credentials."""
+        return bool(self.request.get("EnableNetworkIsolation"))
+
+    @property
+    def max_runtime(self) -> float:
+        """Seconds it may train."""
+        return float(self.request["StoppingCondition"].get("MaxRuntimeInSeconds", 86400))
+
+    @property
+    def max_wait(self) -> float | None:
+        """Seconds a spot job may take altogether."""
+        value = self.request["StoppingCondition"].get("MaxWaitTimeInSeconds")
+        return None if value is None else float(value)
+
+    @property
+    def output_uri(self) -> str:
+        """Where its output goes: below the path that was asked for."""
+        return f"{self.request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.name}/output"
+
+    @property
+    def compressed(self) -> bool:
+        """Whether its output is packed."""
+        return bool(self.request["OutputDataConfig"].get("CompressionType", "GZIP") != "NONE")
+
+    @property
+    def model_uri(self) -> str:
+        """Where its model is, once it is."""
+        return f"{self.output_uri}/{'model.tar.gz' if self.compressed else 'model/'}"
+
+    # -- how far it is --------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status not in ENDED
+
+    @property
+    def secondary(self) -> str:
+        """Its secondary status."""
+        return str(self._transitions[-1]["Status"])
+
+    def advance(self, secondary: str, message: str | None = None) -> None:
+        """Go on to the next secondary status."""
+        with self._lock:
+            time = now()
+            if self._transitions:
+                self._transitions[-1]["EndTime"] = time
+            text = message or _MESSAGES[secondary]
+            self._transitions.append({"Status": secondary, "StartTime": time, "StatusMessage": text})
+            self._modified = time
+            if secondary == "Downloading" and self._training_started is None:
+                self._training_started = time
+
+    def request_stop(self) -> None:
+        """Ask its executor to stop it."""
+        with self._lock:
+            if self.active and not self.stop_requested.is_set():
+                self.status = "Stopping"
+                self.advance("Stopping")
+                self.stop_requested.set()
+
+    def finish(
+        self,
+        status: str,
+        secondary: str,
+        *,
+        reason: str | None = None,
+        metrics: list[dict[str, Any]] | None = None,
+        has_model: bool = False,
+    ) -> None:
+        """End, for good."""
+        with self._lock:
+            self._reason = reason[:_REASON_LIMIT] if reason else None
+            self._metrics = metrics or []
+            self.has_model = has_model
+            self.advance(secondary, reason[:_REASON_LIMIT] if reason else None)
+            self.ended = self._transitions[-1]["EndTime"] = self._modified
+            self.status = status
+
+    # -- warm pool ------------------------------------------------------------------------------------------------
+
+    @property
+    def keep_alive(self) -> int:
+        """Seconds its instances are kept after it."""
+        return int(self.request["ResourceConfig"].get("KeepAlivePeriodInSeconds") or 0)
+
+    @property
+    def pool_key(self) -> tuple[object, ...]:
+        """What has to be the same for another job to take over the instances."""
+        resources, network = self.request["ResourceConfig"], self.request.get("VpcConfig", {})
+        return (
+            self.request["RoleArn"],
+            *(resources.get(key) for key in ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")),
+            tuple(sorted(network.get("SecurityGroupIds", []))),
+            tuple(sorted(network.get("Subnets", []))),
+            bool(self.request.get("EnableInterContainerTrafficEncryption")),
+            self.isolated,
+        )
+
+    @property
+    def pool_status(self) -> str | None:
+        """Status of its warm pool; None where it never asked for one."""
+        with self._lock:
+            if self._reused_by:
+                return "Reused"
+            if self.active:
+                return "InUse" if self.keep_alive else None
+            until = self._kept_until()
+            if until is None:
+                return None
+            return "Available" if self.warm_pool_allowed and now() < until else "Terminated"
+
+    def _kept_until(self) -> datetime | None:
+        if self._pool_until is not None:
+            return self._pool_until
+        return self.ended + timedelta(seconds=self.keep_alive) if self.ended and self.keep_alive else None
+
+    def keep(self, seconds: int) -> None:
+        """Change how long the instances are kept; 0 releases them now."""
+        with self._lock:
+            self.request["ResourceConfig"] = {**self.request["ResourceConfig"], "KeepAlivePeriodInSeconds": seconds}
+            if self.ended:
+                self._pool_until = self.ended + timedelta(seconds=seconds) if seconds else now()
+            self._modified = now()
+
+    def hand_over(self, job: TrainingJob) -> None:
+        """Give the kept instances to another job."""
+        with self._lock:
+            self._pool_until = now()
+            self._reused_by = job.name
+
+    def _pool(self) -> dict[str, Any] | None:
+        status = self.pool_status
+        if status is None:
+            return None
+        pool: dict[str, Any] = {"Status": status}
+        until = self._kept_until()
+        if status in ("Reused", "Terminated") and until and self.ended:
+            kept = until - self.ended if self.warm_pool_allowed else timedelta()
+            pool["ResourceRetainedBillableTimeInSeconds"] = max(0, round(kept.total_seconds()))
+        if self._reused_by:
+            pool["ReusedByJob"] = self._reused_by
+        return pool
+
+    # -- what the API says ----------------------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """The answer of ``DescribeTrainingJob``: every field of the request, and where it got to."""
+        with self._lock:
+            answer = {key: value for key, value in self.request.items() if key != "Tags"}
+            answer.setdefault("EnableNetworkIsolation", False)
+            answer.setdefault("EnableInterContainerTrafficEncryption", False)
+            answer.setdefault("EnableManagedSpotTraining", False)
+            answer |= {
+                "TrainingJobArn": self.arn,
+                "TrainingJobStatus": self.status,
+                "SecondaryStatus": self.secondary,
+                "SecondaryStatusTransitions": [dict(step) for step in self._transitions],
+                "CreationTime": self.created,
+                "LastModifiedTime": self._modified,
+                "ProfilingStatus": "Disabled",
+            }
+            if self.has_model:
+                answer["ModelArtifacts"] = {"S3ModelArtifacts": self.model_uri}
+            if self._training_started:
+                answer["TrainingStartTime"] = self._training_started
+            if self.ended:
+                answer["TrainingEndTime"] = self.ended
+            if self.ended and self._training_started:
+                seconds = max(1, round((self.ended - self._training_started).total_seconds()))
+                answer |= {"TrainingTimeInSeconds": seconds, "BillableTimeInSeconds": seconds}
+            optional = {
+                "FailureReason": self._reason,
+                "FinalMetricDataList": self._metrics,
+                "WarmPoolStatus": self._pool(),
+            }
+            return answer | {key: value for key, value in optional.items() if value}
+
+    def summary(self) -> dict[str, Any]:
+        """Its line in ``ListTrainingJobs``."""
+        with self._lock:
+            line: dict[str, Any] = {
+                "TrainingJobName": self.name,
+                "TrainingJobArn": self.arn,
+                "CreationTime": self.created,
+                "LastModifiedTime": self._modified,
+                "TrainingJobStatus": self.status,
+                "SecondaryStatus": self.secondary,
+            }
+            optional = {"TrainingEndTime": self.ended, "WarmPoolStatus": self._pool()}
+            return line | {key: value for key, value in optional.items() if value}

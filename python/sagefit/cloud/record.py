@@ -1,0 +1,109 @@
+"""The record a running cloud leaves in ``cloud.json``, and how to tell whether it still is that cloud."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from sagefit.cloud import paths
+
+INSTANCE_VARIABLE = "SAGEFIT_CLOUD_INSTANCE"
+STATUS_PATH = "/_sagefit/status"
+TOKEN_HEADER = "X-Sagefit-Token"  # noqa: S105 - the name of a header
+
+
+@dataclass(frozen=True)
+class Record:
+    """Who the running cloud is: enough to find it, and to be sure that it is it."""
+
+    pid: int
+    process_started: float
+    port: int
+    instance: str
+    token: str
+    memory_scale: float
+    faults: str | None
+
+    @property
+    def endpoint(self) -> str:
+        """What ``AWS_ENDPOINT_URL`` has to be."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+def path() -> Path:
+    """The file the record is in."""
+    return paths.cloud_home() / "cloud.json"
+
+
+def save(record: Record) -> None:
+    """Write the record so that nobody ever reads half of it."""
+    target = path()
+    scratch = target.with_suffix(f".{os.getpid()}.tmp")
+    with open(scratch, "w", opener=paths.private) as file:
+        json.dump(asdict(record), file, indent=2)
+    scratch.replace(target)
+
+
+def load() -> Record | None:
+    """The record, or None where there is none that can be read."""
+    try:
+        data = json.loads(path().read_text())
+        return Record(**{field.name: data[field.name] for field in fields(Record)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remove() -> None:
+    """Forget the record."""
+    with contextlib.suppress(FileNotFoundError):
+        path().unlink()
+
+
+def process_of(record: Record) -> psutil.Process | None:
+    """The recorded process if it still runs: same number and same start time, so no later user of the number."""
+    try:
+        process = psutil.Process(record.pid)
+        same = abs(process.create_time() - record.process_started) < 0.5
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.Error:
+        return None
+
+
+def ask(record: Record, timeout: float = 5.0) -> dict[str, Any] | None:
+    """What the server on the recorded port says about itself; None if it is silent or somebody else."""
+    connection = http.client.HTTPConnection("127.0.0.1", record.port, timeout=timeout)
+    try:
+        connection.request("GET", STATUS_PATH, headers={TOKEN_HEADER: record.token})
+        response = connection.getresponse()
+        answer = json.loads(response.read()) if response.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    return answer if isinstance(answer, dict) and answer.get("instance") == record.instance else None
+
+
+def sweep(instance: str, grace: float = 3.0) -> int:
+    """Kill what is left of a cloud: every process that carries its mark. Returns how many there were."""
+    left = [process for process in psutil.process_iter() if _carries(process, instance)]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=grace)
+    return len(left)
+
+
+def _carries(process: psutil.Process, instance: str) -> bool:
+    if process.pid == os.getpid():
+        return False
+    try:
+        return process.environ().get(INSTANCE_VARIABLE) == instance
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,94 @@
+"""The server process: ``python -m sagefit.cloud.server``, started by :mod:`sagefit.cloud.control`.
+
+``MOTO_PORT`` has to be in the environment before moto is imported; whoever starts this process puts it there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import secrets
+import shutil
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import psutil
+from moto.server import MotoRequestHandler
+from werkzeug.serving import make_server
+
+from sagefit.cloud import extensions, paths, record
+from sagefit.cloud.calls import CallLog, calls_path
+from sagefit.cloud.executor import Executor
+from sagefit.cloud.faults import Faults
+from sagefit.cloud.gateway import Gateway
+
+_LOG = logging.getLogger(__name__)
+
+
+class _QuietHandler(MotoRequestHandler):
+    """The call log already has every request."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    options = _options()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("moto.stepfunctions").setLevel(logging.ERROR)
+    logging.getLogger("sagefit").setLevel(logging.INFO)
+    me = record.Record(
+        pid=os.getpid(),
+        process_started=psutil.Process().create_time(),
+        port=options.port,
+        instance=os.environ[record.INSTANCE_VARIABLE],
+        token=secrets.token_urlsafe(24),
+        memory_scale=options.memory_scale,
+        faults=options.faults,
+    )
+    runs = paths.cloud_home() / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    executor = Executor(runs, memory_scale=options.memory_scale, instance=me.instance)
+    extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults())
+
+    def status() -> dict[str, object]:
+        return {"instance": me.instance, **executor.counts()}
+
+    gateway = Gateway(CallLog(calls_path()), me.token, status)
+    server = make_server(
+        "127.0.0.1", options.port, gateway, threaded=True, request_handler=_QuietHandler, fd=options.fd
+    )
+
+    def stop(*_: Any) -> None:
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    record.save(me)
+    _LOG.info("serving on %s", me.endpoint)
+    try:
+        server.serve_forever()
+    finally:
+        executor.close()
+        shutil.rmtree(runs, ignore_errors=True)
+        record.remove()
+        _LOG.info("ended")
+        logging.shutdown()
+        os._exit(0)  # threads of moto's interpreter may still sleep in a Wait state
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True, help="inherited listening socket")
+    parser.add_argument("--port", type=int, required=True, help="its port")
+    parser.add_argument("--memory-scale", type=float, required=True)
+    parser.add_argument("--faults")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""A training job's data: from S3 into the container before, back to S3 during and after."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from botocore.exceptions import ClientError
+
+from sagefit.cloud import clients
+
+
+class DataError(Exception):
+    """Data that cannot be brought to the container or back; the text is for ``FailureReason``."""
+
+
+class S3Uri(NamedTuple):
+    """A bucket and a key, or the beginning of keys."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def parse(cls, text: str) -> S3Uri:
+        """Take ``s3://bucket/key`` apart."""
+        bucket, _, key = text.split("://", 1)[-1].partition("/")
+        return cls(bucket, key)
+
+    def __truediv__(self, name: str) -> S3Uri:
+        return S3Uri(self.bucket, f"{self.key.rstrip('/')}/{name}" if self.key else name)
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+def keys_under(region: str, prefix: S3Uri) -> Iterator[str]:
+    """All keys that begin with a prefix, sorted; without the empty objects that stand for folders."""
+    pages = clients.internal("s3", region).get_paginator("list_objects_v2")
+    for page in pages.paginate(Bucket=prefix.bucket, Prefix=prefix.key):
+        yield from (item["Key"] for item in page.get("Contents", []) if not item["Key"].endswith("/"))
+
+
+def relative_name(prefix: str, key: str) -> str:
+    """The path a key gets below the channel's folder: what follows the last folder of the prefix."""
+    if key.startswith(prefix.rstrip("/") + "/") and prefix:
+        return key[len(prefix.rstrip("/")) + 1 :]
+    return key[prefix.rfind("/") + 1 :]
+
+
+def download_channel(region: str, channel: dict[str, Any], folder: Path, host: int, hosts: int) -> int:
+    """Fill one channel's folder for one of the hosts; returns the number of objects."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source = channel["DataSource"].get("S3DataSource")
+    name = channel["ChannelName"]
+    if source is None:
+        raise DataError(f"channel {name}: the embedded cloud has no file systems, use S3")
+    uri = S3Uri.parse(source["S3Uri"])
+    try:
+        if source["S3DataType"] == "S3Prefix":
+            objects = [(uri._replace(key=key), relative_name(uri.key, key)) for key in keys_under(region, uri)]
+        elif source["S3DataType"] == "ManifestFile":
+            objects = list(_manifest(region, uri))
+        else:
+            raise DataError(f"channel {name}: the embedded cloud cannot read S3DataType {source['S3DataType']}")
+        if source.get("S3DataDistributionType") == "ShardedByS3Key":
+            objects = objects[host::hosts]
+        for where, path in objects:
+            download(region, where, _inside(folder, path))
+    except ClientError as error:
+        raise DataError(f"Data download failed:{error}") from error
+    if not objects and hosts == 1:
+        raise DataError(f"Data download failed:No S3 objects found under {source['S3Uri']}")
+    return len(objects)
+
+
+def _manifest(region: str, uri: S3Uri) -> Iterator[tuple[S3Uri, str]]:
+    body = clients.internal("s3", region).get_object(Bucket=uri.bucket, Key=uri.key)["Body"].read()
+    try:
+        first, *names = json.loads(body)
+        prefix = S3Uri.parse(first["prefix"])
+        for name in names:
+            yield prefix._replace(key=prefix.key + name), name
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"Data download failed:{uri} is no manifest file: {error}") from error
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise DataError(f"Data download failed:the key {name} leads out of the channel")
+    return path
+
+
+def download(region: str, source: S3Uri, path: Path) -> None:
+    """Copy one object into a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = clients.internal("s3", region).get_object(Bucket=source.bucket, Key=source.key)["Body"]
+    with path.open("wb") as file:
+        shutil.copyfileobj(body, file)
+
+
+def upload(region: str, path: Path, target: S3Uri) -> None:
+    """Copy one file into an object."""
+    with path.open("rb") as file:
+        clients.internal("s3", region).put_object(Bucket=target.bucket, Key=target.key, Body=file)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All regular files below a folder, in a fixed order."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def upload_folders(region: str, folders: Iterable[Path], target: S3Uri, *, pack_as: str | None, scratch: Path) -> None:
+    """Upload several hosts' folders as one: packed into one archive, or file by file. The first host wins."""
+    members: dict[str, Path] = {}
+    for folder in folders:
+        for path in files_in(folder):
+            members.setdefault(path.relative_to(folder).as_posix(), path)
+    if pack_as is None:
+        for name, path in members.items():
+            upload(region, path, target / name)
+        return
+    archive = scratch / pack_as
+    _pack(members, archive)
+    upload(region, archive, target / pack_as)
+    archive.unlink()
+
+
+def _pack(members: dict[str, Path], archive: Path) -> None:
+    """Write an archive that depends on names and contents only."""
+    with (
+        archive.open("wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="", compresslevel=1) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in sorted(members):
+            info = tar.gettarinfo(members[name], name)
+            info.mtime, info.uid, info.gid, info.uname, info.gname = 0, 0, 0, "", ""
+            info.mode = 0o755 if info.mode & 0o100 else 0o644
+            with members[name].open("rb") as file:
+                tar.addfile(info, file)
+
+
+class Checkpoints:
+    """Keeps a local folder and an S3 prefix the same: restores before, follows changes during, also deletions."""
+
+    def __init__(self, region: str, target: S3Uri, folder: Path) -> None:
+        self._region, self._target, self._folder = region, target, folder
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def restore(self) -> None:
+        """Bring back what earlier attempts saved."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        prefix = self._target._replace(key=self._target.key.rstrip("/") + "/" if self._target.key else "")
+        for key in keys_under(self._region, prefix):
+            name = key[len(prefix.key) :]
+            download(self._region, prefix._replace(key=key), _inside(self._folder, name))
+        self._known = self._scan()
+
+    def sync(self) -> None:
+        """Upload what changed since last time, and delete what is gone."""
+        found = self._scan()
+        for name, stamp in found.items():
+            if self._known.get(name) != stamp:
+                try:
+                    upload(self._region, self._folder / name, self._target / name)
+                except FileNotFoundError:  # replaced while we looked; the next round sees what became of it
+                    continue
+                self._known[name] = stamp
+        for name in self._known.keys() - found.keys():
+            gone = self._target / name
+            clients.internal("s3", self._region).delete_object(Bucket=gone.bucket, Key=gone.key)
+            del self._known[name]
+
+    def _scan(self) -> dict[str, tuple[int, int]]:
+        stamps = {}
+        for path in files_in(self._folder):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                continue
+            stamps[path.relative_to(self._folder).as_posix()] = (stat.st_mtime_ns, stat.st_size)
+        return stamps

@@ -1,0 +1,101 @@
+"""Plan and apply: one job on its platform, or a platform."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sagefit.attempts import check_max_price, plan_attempts
+from sagefit.errors import REFUSED, SagefitError
+from sagefit.job import Job
+from sagefit.job.values import NAME_PATTERN
+from sagefit.paths import JOB_ROOT, ROOT, display
+from sagefit.platform import Platform, load_platform
+from sagefit.render import tfvars_path, write
+from sagefit.target import Target
+from sagefit.terraform import Plan, Terraform
+
+PLATFORM_VARIABLES = ROOT / "platforms"
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job, the platform it goes to, and the saved plan."""
+
+    job: Job
+    platform: Platform
+    terraform: Terraform
+    plan: Plan
+
+
+def job_terraform(job: Job, target: Target) -> Terraform:
+    """The ``job/`` root with this job's variables and state."""
+    return Terraform(JOB_ROOT, f"{job.platform}/jobs/{job.name}", target, variables=tfvars_path(job))
+
+
+def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
+    """Render, check against the platform, and plan. Nothing is created.
+
+    Raises SagefitError, with exit code 4 for an edited render or a job over its ``max_price``.
+    """
+    platform = load_platform(job.platform)
+    check_max_price(job, plan_attempts(job), platform.region)
+    write(job)
+    terraform = job_terraform(job, target)
+    plan = terraform.plan(destroy=destroy)
+    _note(plan.path).write_text(json.dumps({"inputs": _inputs(job)}), encoding="utf-8")
+    return PlannedJob(job, platform, terraform, plan)
+
+
+def apply_saved(job: Job, target: Target) -> None:
+    """Apply the plan that ``plan`` saved, and no other.
+
+    Raises SagefitError: exit code 2 when there is none, 4 when the job changed after it was planned.
+    """
+    terraform = job_terraform(job, target)
+    path, note = terraform.plan_path, _note(terraform.plan_path)
+    if not path.exists():
+        raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: sagefit plan {job.name}")
+    if not note.exists() or json.loads(note.read_text(encoding="utf-8"))["inputs"] != _inputs(job):
+        raise SagefitError(
+            f"stale plan: {display(tfvars_path(job))}, the code or local data changed after the plan was made",
+            hint=f"plan again: sagefit plan {job.name}",
+            exit_code=REFUSED,
+        )
+    terraform.apply(Plan(path))
+
+
+def platform_terraform(name: str, target: Target) -> Terraform:
+    """The platform root. Its variables come from ``platforms/NAME.tfvars`` when that file exists."""
+    if not re.fullmatch(NAME_PATTERN, name) or len(name) > 20:
+        raise SagefitError(
+            f"platform: {name!r} is no name of a platform",
+            hint="use up to 20 lower-case letters, digits, single hyphens",
+        )
+    variables = PLATFORM_VARIABLES / f"{name}.tfvars"
+    if not variables.exists() and name != "dev":
+        raise SagefitError(
+            f"platform: no variables for {name!r} ({display(variables)} is missing)",
+            hint=f'create it with at least: name = "{name}"',
+        )
+    return Terraform(ROOT, f"{name}/platform", target, variables=variables if variables.exists() else None)
+
+
+def _note(plan: Path) -> Path:
+    return plan.with_suffix(".json")
+
+
+def _inputs(job: Job) -> str:
+    """A digest of all that a plan of ``job`` reads from this machine: Terraform opens the files again at apply."""
+    local = [job.local(channel.uri) for channel in job.channels.values() if channel.is_local and channel.uri]
+    code = [job.local(job.code.source_dir)] if job.code else []
+    digest = hashlib.sha256()
+    for root in [tfvars_path(job), *code, *local]:
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"{path}\0{path.stat().st_size}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

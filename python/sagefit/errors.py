@@ -1,0 +1,27 @@
+"""The one exception the command line turns into a message and an exit code."""
+
+from __future__ import annotations
+
+DONE = 0
+FAILED = 1
+INVALID = 2
+DOES_NOT_FIT = 3
+REFUSED = 4
+INTERRUPTED = 130
+
+
+class SagefitError(Exception):
+    """Something the user can act on.
+
+    ``message`` names the field or file and the rule; ``hint`` names the knob to turn.
+    ``exit_code`` is one of the constants of this module.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, exit_code: int = INVALID) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message

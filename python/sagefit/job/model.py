@@ -1,0 +1,261 @@
+"""The job file's fields, types and single-field limits.
+
+Rules between fields are in `rules`; limits of SageMaker itself come from the CreateTrainingJob API reference.
+Every class refuses unknown keys, and nothing is converted silently: ``"3"`` is text and ``3`` a number.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from sagefit.job.values import Hyperparameter, Name, PlatformName, Scalar, Seconds
+
+MAX_RUN_SECONDS = 28 * 86400
+FailureClass = Literal[
+    "gpu_memory",
+    "host_memory",
+    "shared_memory",
+    "disk",
+    "capacity",
+    "quota",
+    "spot",
+    "time",
+    "stopped",
+    "data",
+    "permission",
+    "internal",
+    "code",
+]
+
+
+class Fields(BaseModel):
+    """What all parts of a job file have in common: unknown keys and silent conversions are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Code(Fields):
+    """The training code: a folder and the script in it that starts."""
+
+    source_dir: str
+    entry_point: str
+    arguments: list[str] = []
+    exclude: list[str] = []
+
+
+class Image(Fields):
+    """The container image: exactly one of uri, repository, framework, algorithm or algorithm_arn."""
+
+    uri: str | None = None
+    repository: str | None = None
+    tag: str | None = None
+    digest: str | None = None
+    framework: str | None = None
+    algorithm: str | None = None
+    algorithm_arn: str | None = None
+    version: str | None = None
+    python_version: str | None = None
+
+
+class FileSystem(Fields):
+    """An EFS or FSx for Lustre file system as an input channel."""
+
+    id: str
+    type: Literal["EFS", "FSxLustre"]
+    directory_path: str
+    access_mode: Literal["ro", "rw"] = "ro"
+
+
+class Channel(Fields):
+    """One input channel: an S3 uri, a local file or folder, or a file system."""
+
+    uri: str | None = None
+    file_system: FileSystem | None = None
+    mode: Literal["File", "Pipe", "FastFile"] | None = None
+    s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] = "S3Prefix"
+    distribution: Literal["FullyReplicated", "ShardedByS3Key"] = "FullyReplicated"
+    compression: Literal["None", "Gzip"] | None = None
+    record_wrapper: Literal["None", "RecordIO"] | None = None
+    content_type: str | None = None
+    shuffle_seed: int | None = None
+    attribute_names: list[str] = []
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the data lies on this machine and Terraform uploads it."""
+        return self.uri is not None and "://" not in self.uri
+
+
+class Resources(Fields):
+    """Where the job runs, how long, and how it is protected. Attempts may override parts of it."""
+
+    instance_type: str | Annotated[list[str], Field(min_length=1)] = "auto"
+    instance_count: Annotated[int, Field(ge=1)] = 1
+    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
+    spot: bool = False
+    max_runtime: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] = 86400
+    max_wait: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
+    max_pending: Annotated[Seconds, Field(ge=1800, le=MAX_RUN_SECONDS)] | None = None
+    warm_pool: Seconds | str | None = None
+    max_keep_alive: Annotated[Seconds, Field(ge=1, le=21600)] = 3600
+    checkpoints: bool = True
+    checkpoint_local_path: str = "/opt/ml/checkpoints"
+    input_mode: Literal["File", "Pipe", "FastFile"] = "File"
+    network_isolation: bool = False
+    encrypt_inter_container_traffic: bool = False
+    subnet_ids: list[str] | None = None
+    security_group_ids: list[str] | None = None
+    volume_kms_key_arn: str | None = None
+    output_kms_key_arn: str | None = None
+    output_s3_uri: str | None = None
+    output_compression: Literal["GZIP", "NONE"] = "GZIP"
+    retry_attempts: Annotated[int, Field(ge=1, le=30)] | None = None
+    remote_debug: bool = False
+    poll_interval: Annotated[Seconds, Field(ge=1)] | None = None
+
+
+class MetricDefinition(Fields):
+    """A metric read from the log: the first group of ``regex`` is its value."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    regex: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class TransformerModel(Fields):
+    """A transformer by its numbers (Hugging Face ``config.json`` terms)."""
+
+    family: Literal["transformer"]
+    params: Annotated[float, Field(gt=0, strict=False)]
+    layers: Annotated[int, Field(ge=1)]
+    hidden_size: Annotated[int, Field(ge=1)]
+    heads: Annotated[int, Field(ge=1)]
+    kv_heads: Annotated[int, Field(ge=1)] | None = None
+    ffn_size: Annotated[int, Field(ge=1)] | None = None
+    vocab_size: Annotated[int, Field(ge=1)]
+
+
+class ConvnetModel(Fields):
+    """A vision model by name and image size in pixels."""
+
+    family: Literal["convnet"]
+    name: str
+    image_size: Annotated[int, Field(ge=1)] = 224
+
+
+class MeasuredModel(Fields):
+    """Peaks somebody measured, in GiB: per GPU and per host."""
+
+    family: Literal["measured"]
+    gpu_gib: Annotated[float, Field(ge=0, strict=False)] | None = None
+    host_gib: Annotated[float, Field(gt=0, strict=False)]
+
+
+class Loader(Fields):
+    """The data loader: worker processes, batches fetched ahead by each, bytes of one sample."""
+
+    workers: Annotated[int, Field(ge=0)] = 0
+    prefetch: Annotated[int, Field(ge=0)] = 2
+    sample_bytes: Annotated[int, Field(ge=1)] | None = None
+
+
+class Dataset(Fields):
+    """The dataset: its size in GiB and whether the script holds all of it in memory."""
+
+    size_gib: Annotated[float, Field(ge=0, strict=False)]
+    in_memory: bool = False
+
+
+class Memory(Fields):
+    """What the memory planner has to know of the training script."""
+
+    model: str | Annotated[TransformerModel | ConvnetModel | MeasuredModel, Field(discriminator="family")] | None = None
+    method: Literal["full", "lora", "qlora"] = "full"
+    lora_rank: Annotated[int, Field(ge=1)] | None = None
+    precision: Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"] = "fp32"
+    optimizer: Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"] = "adamw"
+    micro_batch: Annotated[int, Field(ge=1)] | None = None
+    sequence_length: Annotated[int, Field(ge=1)] | None = None
+    gradient_checkpointing: bool = False
+    attention: Literal["eager", "sdpa", "flash"] = "sdpa"
+    sharding: Literal["none", "zero1", "zero2", "zero3"] = "none"
+    world_size: Annotated[int, Field(ge=1)] | None = None
+    stack: Literal[
+        "hf-trainer",
+        "hf-liger",
+        "ms-swift",
+        "torchtune",
+        "litgpt",
+        "torchtitan",
+        "deepspeed",
+        "megatron",
+        "plain-torch",
+        "tensorflow",
+        "unknown",
+    ] = "unknown"
+    loader: Loader | None = None
+    dataset: Dataset | None = None
+    knobs: dict[str, str] = {}
+
+
+class Attempt(Fields):
+    """One way to run the job. What is left out comes from ``resources``."""
+
+    name: Name
+    reason: str = ""
+    instance_type: str | None = None
+    instance_count: Annotated[int, Field(ge=1)] | None = None
+    spot: bool | None = None
+    hyperparameters: dict[str, Hyperparameter] = {}
+    environment: dict[str, Scalar] = {}
+    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] | None = None
+    keep_alive_seconds: Annotated[Seconds, Field(le=21600)] | None = None
+    max_runtime_seconds: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
+    max_wait_seconds: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
+    max_pending_seconds: Annotated[Seconds, Field(ge=1800, le=MAX_RUN_SECONDS)] | None = None
+    next: dict[FailureClass, str] = {}
+
+
+class Schedule(Fields):
+    """When EventBridge Scheduler starts a run by itself."""
+
+    expression: str
+    timezone: str = "UTC"
+
+
+class Job(Fields):
+    """A job file. Field names and defaults are the contract with those who write one."""
+
+    name: Name
+    platform: PlatformName
+    description: str = ""
+    code: Code | None = None
+    image: Image
+    inputs: Annotated[dict[str, str | Channel], Field(max_length=18)] = {}
+    hyperparameters: dict[str, Hyperparameter] = {}
+    environment: dict[str, Scalar] = {}
+    resources: Resources = Resources()
+    metrics: list[MetricDefinition] = []
+    max_price: Annotated[float, Field(gt=0, strict=False)] | None = None
+    memory: Memory | None = None
+    attempts: Literal["auto"] | Annotated[list[Attempt], Field(min_length=1, max_length=20)] = "auto"
+    schedule: str | Schedule | None = None
+    tags: dict[str, str] = {}
+
+    _path: Path = PrivateAttr()
+
+    @property
+    def path(self) -> Path:
+        """The job file itself."""
+        return self._path
+
+    @property
+    def channels(self) -> dict[str, Channel]:
+        """The inputs, with the short form (a bare uri) written out."""
+        return {name: Channel(uri=c) if isinstance(c, str) else c for name, c in self.inputs.items()}
+
+    def local(self, relative: str) -> Path:
+        """A path written in the job file, which is relative to that file."""
+        return (self.path.parent / relative).resolve()

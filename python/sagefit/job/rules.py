@@ -1,0 +1,343 @@
+"""Rules between fields, and rules about the world outside the file: paths, instance types, secrets.
+
+Each rule yields problems of the form (field, what is wrong and why, which knob to turn). The Terraform module
+checks the same limits for those who use it without Python; here they come with the job file's own field names.
+Sources: the CreateTrainingJob API reference; the SageMaker developer guide on spot training, warm pools, input modes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sagefit.catalog import instances, suggest
+from sagefit.job.model import Attempt, Channel, Job, Schedule
+from sagefit.job.source import Key
+from sagefit.job.values import as_text, duration
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a job file."""
+
+    field: Key
+    message: str
+    knob: str
+
+
+_SECRET_VALUE = re.compile(
+    r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
+    r"|\bhf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{16,}|\bxox[abprs]-|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\."
+    r"|\bglpat-[A-Za-z0-9_-]{16,}|://[^/\s:@]+:[^/\s:@]+@"
+)
+_SECRET_NAME = {"password", "passwd", "secret", "token", "apikey", "credential", "credentials"}
+_OWN_CHANNELS = {"code", "sagefit"}
+
+
+def problems(job: Job) -> Iterator[Problem]:
+    """Everything wrong with ``job`` that its types alone do not show."""
+    yield from _image(job)
+    yield from _code(job)
+    for name, channel in job.channels.items():
+        yield from _channel(job, name, channel)
+    yield from _texts(job)
+    yield from _resources(job)
+    if job.attempts != "auto":
+        yield from _attempts(job, job.attempts)
+    elif not isinstance(job.resources.instance_type, str) or job.resources.instance_type == "auto":
+        yield Problem(
+            ("attempts",),
+            "choosing an instance needs a memory prediction, which this version does not make",
+            "write the attempts out, or give resources.instance_type one type for a single attempt",
+        )
+
+
+def _image(job: Job) -> Iterator[Problem]:
+    image = job.image
+    ways = {
+        "uri": image.uri,
+        "repository": image.repository,
+        "framework": image.framework,
+        "algorithm": image.algorithm,
+        "algorithm_arn": image.algorithm_arn,
+    }
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) != 1:
+        said = " and ".join(given) if given else "none of them"
+        yield Problem(
+            ("image",), f"exactly one of {', '.join(ways)} says which image; this job gives {said}", "keep one"
+        )
+        return
+    if given[0] in ("framework", "algorithm") and image.version is None:
+        yield Problem(("image",), f"{given[0]} {ways[given[0]]!r} has no version", "add image.version")
+    if given == ["repository"] and (image.tag is None) == (image.digest is None):
+        yield Problem(("image",), "a repository needs a tag or a digest, and not both", "add image.tag or image.digest")
+    if job.code is None and given[0] == "framework":
+        yield Problem(
+            ("code",), "a framework image trains with your script", "add code.source_dir and code.entry_point"
+        )
+    if job.code is not None and given[0] in ("algorithm", "algorithm_arn"):
+        yield Problem(("code",), "a built-in algorithm brings its own code", "remove code, or use image.framework")
+
+
+def _code(job: Job) -> Iterator[Problem]:
+    if job.code is None:
+        return
+    folder = job.local(job.code.source_dir)
+    if not folder.is_dir():
+        yield Problem(
+            ("code", "source_dir"),
+            f"the folder {job.code.source_dir!r} does not exist (looked for {folder})",
+            "paths are relative to the job file",
+        )
+        return
+    script = (folder / job.code.entry_point).resolve()
+    if not script.is_relative_to(folder) or not script.is_file():
+        yield Problem(
+            ("code", "entry_point"),
+            f"no file {job.code.entry_point!r} in {job.code.source_dir!r}",
+            "name a script inside code.source_dir",
+        )
+
+
+def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
+    field: Key = ("inputs", name)
+    if not re.fullmatch(r"[A-Za-z0-9.\-_]{1,64}", name):
+        yield Problem(field, "a channel name has 1 to 64 letters, digits, dots, hyphens or underscores", "rename it")
+    if name in _OWN_CHANNELS:
+        yield Problem(field, f"the channel name {name!r} is used by Sagefit itself", "rename it")
+    if (channel.uri is None) == (channel.file_system is None):
+        yield Problem(field, "a channel is either a uri or a file_system", "keep one of the two")
+        return
+    mode = channel.mode or job.resources.input_mode
+    if channel.is_local:
+        if channel.uri is not None and not job.local(channel.uri).exists():
+            yield Problem(
+                field,
+                f"the local path {channel.uri!r} does not exist (looked for {job.local(channel.uri)})",
+                "paths are relative to the job file; data in S3 starts with s3://",
+            )
+    elif channel.uri is not None and not re.fullmatch(r"s3://[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9](/.*)?", channel.uri):
+        yield Problem(field, f"{channel.uri!r} is no S3 uri", "write s3://bucket/prefix/ or a local path")
+    if channel.file_system is not None:
+        if mode != "File":
+            yield Problem(field, f"a file system is read in File mode, not {mode}", f"set inputs.{name}.mode to File")
+        if not channel.file_system.directory_path.startswith("/"):
+            yield Problem((*field, "file_system", "directory_path"), "starts with a slash", "write the absolute path")
+    if channel.s3_data_type == "AugmentedManifestFile" and mode != "Pipe":
+        yield Problem(field, "an augmented manifest is read in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+    if mode == "FastFile" and channel.s3_data_type != "S3Prefix":
+        yield Problem(field, "FastFile mode reads an S3Prefix only", f"set inputs.{name}.mode to File")
+    if mode == "FastFile" and channel.uri and not channel.is_local and not channel.uri.endswith("/"):
+        yield Problem((*field, "uri"), "FastFile mode needs a prefix that ends with a slash", "add the slash")
+    if mode != "Pipe" and "Gzip" in (channel.compression or ""):
+        yield Problem(field, "compression is undone in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+    if mode != "Pipe" and channel.record_wrapper == "RecordIO":
+        yield Problem(field, "RecordIO wrapping exists in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+
+
+def _texts(job: Job) -> Iterator[Problem]:
+    places = [((), job)] + [
+        (("attempts", i), attempt) for i, attempt in enumerate(job.attempts) if isinstance(attempt, Attempt)
+    ]
+    for prefix, place in places:
+        for key, raw in place.hyperparameters.items():
+            yield from _text((*prefix, "hyperparameters", key), key, raw, 256, 2500)
+        for key, raw in place.environment.items():
+            field: Key = (*prefix, "environment", key)
+            yield from _text(field, key, raw, 512, 512)
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+                yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
+    for key, value in job.tags.items():
+        yield from _text(("tags", key), key, value, 128, 256)
+    for what, table, limit in (
+        ("hyperparameters", job.hyperparameters, 100),
+        ("environment", job.environment, 95),
+        ("tags", job.tags, 45),
+    ):
+        if len(table) > limit:
+            yield Problem(
+                (what,), f"{len(table)} entries; SageMaker and Sagefit together leave room for {limit}", "remove some"
+            )
+
+
+def _text(field: Key, key: str, raw: object, max_key: int, max_value: int) -> Iterator[Problem]:
+    try:
+        value = as_text(raw)  # type: ignore[arg-type]
+    except ValueError:
+        yield Problem(field, f"{raw!r} cannot be passed to a training job", "use a finite number or text")
+        return
+    if not key or len(key) > max_key:
+        yield Problem(field, f"a name has 1 to {max_key} characters", "shorten it")
+    if len(value) > max_value:
+        yield Problem(
+            field, f"{len(value)} characters; SageMaker takes {max_value}", "put it into a file of the code or data"
+        )
+    if looks_secret(key, value):
+        yield Problem(
+            field,
+            "the value looks like a secret, and job definitions, plans and logs are readable",
+            "keep it in Secrets Manager and let the script read it with the execution role",
+        )
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a value is shaped like a credential, or is a long word under a name that says so.
+
+    References (ARNs, paths, ``s3://``) and numbers are not secrets.
+    """
+    if _SECRET_VALUE.search(value):
+        return True
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_")
+    named = bool(_SECRET_NAME & set(words)) or {"api", "key"} <= set(words) or {"access", "key"} <= set(words)
+    opaque = bool(re.fullmatch(r"[^\s/:]{8,}", value)) and not re.fullmatch(r"[\d.]+", value)
+    return named and opaque
+
+
+def _resources(job: Job) -> Iterator[Problem]:
+    resources = job.resources
+    types = resources.instance_type if isinstance(resources.instance_type, list) else [resources.instance_type]
+    for ml_type in types:
+        if ml_type != "auto":
+            yield from _instance_type(("resources", "instance_type"), ml_type)
+    alone = job.attempts == "auto"
+    any_spot = resources.spot or (job.attempts != "auto" and any(attempt.spot for attempt in job.attempts))
+    yield from _spot(
+        ("resources",),
+        spot=any_spot,
+        runtime=resources.max_runtime,
+        wait=resources.max_wait,
+        names=("max_runtime", "max_wait"),
+        needs_wait=resources.spot and alone,
+    )
+    yield from _spot_extras(("resources", "spot"), job, spot=resources.spot)
+    if isinstance(resources.warm_pool, int) and resources.warm_pool > resources.max_keep_alive:
+        yield Problem(
+            ("resources", "warm_pool"),
+            f"keeps the instance {duration(resources.warm_pool)}; the default quota of SageMaker is 1 h",
+            "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+        )
+    schedule = job.schedule.expression if isinstance(job.schedule, Schedule) else job.schedule
+    if schedule is not None and not re.fullmatch(r"(rate|cron|at)\(.+\)", schedule):
+        yield Problem(
+            ("schedule",), f"{schedule!r} is not rate(...), cron(...) or at(...)", "write for example rate(1 day)"
+        )
+    if (resources.subnet_ids is None) != (resources.security_group_ids is None):
+        yield Problem(("resources", "subnet_ids"), "subnets and security groups go together", "give both or none")
+    if resources.remote_debug and resources.network_isolation:
+        yield Problem(
+            ("resources", "remote_debug"),
+            "remote debugging opens a way in that isolation closes",
+            "turn one of them off",
+        )
+    if resources.volume_kms_key_arn is not None:
+        for field, ml_type in _types(job):
+            known = instances().get(ml_type)
+            if known and known.nvme_gb:
+                yield Problem(
+                    field,
+                    f"{ml_type} trains on local NVMe storage, which takes no volume key",
+                    "remove resources.volume_kms_key_arn or use a type without local storage",
+                )
+
+
+def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
+    names = [attempt.name for attempt in attempts]
+    default = job.resources.instance_type
+    for index, attempt in enumerate(attempts):
+        field: Key = ("attempts", index)
+        if names.index(attempt.name) != index:
+            yield Problem((*field, "name"), f"{attempt.name!r} is the name of an earlier attempt", "rename it")
+        if attempt.instance_type is not None:
+            yield from _instance_type((*field, "instance_type"), attempt.instance_type)
+        elif not isinstance(default, str) or default == "auto":
+            yield Problem(field, "no instance type", "add instance_type here or one type in resources.instance_type")
+        for kind, target in attempt.next.items():
+            edge: Key = (*field, "next", kind)
+            if target not in names:
+                yield Problem(edge, f"no attempt is named {target!r}", f"use one of {', '.join(names)}")
+            elif names.index(target) <= index:
+                yield Problem(
+                    edge,
+                    f"{target!r} is not a later attempt, so a run might never end",
+                    "point to an attempt further down the list",
+                )
+        spot = job.resources.spot if attempt.spot is None else attempt.spot
+        yield from _spot(
+            field,
+            spot=spot,
+            runtime=attempt.max_runtime_seconds or job.resources.max_runtime,
+            wait=attempt.max_wait_seconds or (job.resources.max_wait if spot else None),
+            names=("max_runtime_seconds", "max_wait_seconds"),
+            needs_wait=spot,
+        )
+        if attempt.spot:
+            yield from _spot_extras((*field, "spot"), job, spot=True)
+        if attempt.keep_alive_seconds and spot:
+            yield Problem(
+                (*field, "keep_alive_seconds"),
+                "SageMaker keeps no warm pool for managed spot training",
+                "set spot: false or remove keep_alive_seconds",
+            )
+        if attempt.keep_alive_seconds and attempt.keep_alive_seconds > job.resources.max_keep_alive:
+            yield Problem(
+                (*field, "keep_alive_seconds"),
+                f"keeps the instance {duration(attempt.keep_alive_seconds)}; the default quota of SageMaker is 1 h",
+                "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+            )
+
+
+def _types(job: Job) -> Iterator[tuple[Key, str]]:
+    own = job.resources.instance_type
+    for ml_type in own if isinstance(own, list) else [own]:
+        yield ("resources", "instance_type"), ml_type
+    if job.attempts != "auto":
+        for index, attempt in enumerate(job.attempts):
+            if attempt.instance_type:
+                yield ("attempts", index, "instance_type"), attempt.instance_type
+
+
+def _instance_type(field: Key, ml_type: str) -> Iterator[Problem]:
+    if ml_type not in instances():
+        near = suggest(ml_type)
+        yield Problem(
+            field,
+            f"{ml_type!r} is no instance type that SageMaker trains on",
+            f"did you mean {near}?" if near else "see modules/training-job/instances.csv",
+        )
+
+
+def _spot(
+    field: Key, *, spot: bool, runtime: int, wait: int | None, names: tuple[str, str], needs_wait: bool
+) -> Iterator[Problem]:
+    runtime_name, wait_name = names
+    if wait is not None and not spot:
+        yield Problem(
+            (*field, wait_name), "SageMaker waits for spot capacity only", f"remove {wait_name} or set spot: true"
+        )
+    elif spot and wait is not None and wait < runtime:
+        yield Problem(
+            (*field, wait_name),
+            f"{duration(wait)} is less than {runtime_name}, {duration(runtime)}; waiting includes running",
+            f"raise {wait_name} or lower {runtime_name}",
+        )
+    elif needs_wait and wait is None:
+        yield Problem(
+            (*field, "spot"), f"managed spot training needs {wait_name}", f"add {wait_name}, at least {runtime_name}"
+        )
+
+
+def _spot_extras(field: Key, job: Job, *, spot: bool) -> Iterator[Problem]:
+    if spot and not job.resources.checkpoints:
+        yield Problem(
+            field,
+            "a spot job without checkpoints starts from nothing after every interruption",
+            "set resources.checkpoints: true, or spot: false",
+        )
+    if spot and job.resources.warm_pool:
+        yield Problem(
+            field,
+            "SageMaker keeps no warm pool for managed spot training",
+            "set spot: false or remove resources.warm_pool",
+        )

@@ -1,0 +1,57 @@
+"""The small value types of a job file: durations, names, hyperparameters."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+)\s*([smhd])")
+
+NAME_PATTERN = r"^[a-z0-9](-?[a-z0-9])*$"
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, str):
+        parts = _DURATION.findall(value)
+        if not parts or _DURATION.sub("", value).strip():
+            raise ValueError(
+                f"{value!r} is no duration; write for example 90s, 45m, 4h, 1h30m, 2d or a number of seconds"
+            )
+        return sum(int(number) * _UNITS[unit] for number, unit in parts)
+    return value
+
+
+Seconds = Annotated[int, BeforeValidator(_seconds), Field(strict=True, ge=0)]
+"""A duration: seconds, or text such as ``4h`` or ``1h30m``."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
+PlatformName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=20)]
+
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+Hyperparameter = Scalar | list[Any] | dict[str, Any]
+
+
+def as_text(value: Hyperparameter) -> str:
+    """``value`` as SageMaker wants it: every hyperparameter and variable is a string.
+
+    Booleans become ``true`` and ``false``, lists and mappings become JSON.
+    """
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def duration(seconds: float) -> str:
+    """``seconds`` for people: ``4 h``, ``1 h 30 min``, ``12 s``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 and seconds != whole else f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

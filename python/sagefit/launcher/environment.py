@@ -1,0 +1,180 @@
+"""Reads SageMaker's configuration files and gives the script the ``SM_*`` variables it knows from the toolkits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CODE = "code"  # the channel with the training code
+OWN = "sagefit"  # the channel with this launcher
+HIDDEN = (CODE, OWN)
+
+
+class Problem(Exception):
+    """The job cannot start, for a reason its author can act on."""
+
+
+class Job(NamedTuple):
+    """What SageMaker told this container about the training job."""
+
+    root: Path
+    name: str
+    host: str
+    hosts: list[str]
+    instance_type: str
+    network_interface: str
+    hyperparameters: dict[str, str]
+    channels: dict[str, Any]
+    checkpoints: Path
+
+    @property
+    def output(self) -> Path:
+        """The folder of the failure file and of ``data``."""
+        return self.root / "output"
+
+    @property
+    def code(self) -> Path:
+        """The folder the script runs in."""
+        return self.root / "code"
+
+
+def read_job(root: Path) -> Job:
+    """Reads ``input/config``; a file that is absent means its defaults, as outside SageMaker."""
+    resources = _read(root, "resourceconfig.json")
+    host = str(resources.get("current_host", "algo-1"))
+    channels = _read(root, "inputdataconfig.json")
+    data = root / "input" / "data"
+    if not channels and data.is_dir():
+        channels = {entry.name: {} for entry in sorted(data.iterdir()) if entry.is_dir()}
+    raw = _read(root, "hyperparameters.json")
+    return Job(
+        root=root,
+        name=os.environ.get("TRAINING_JOB_NAME", ""),
+        host=host,
+        hosts=[str(name) for name in resources.get("hosts", [host])],
+        instance_type=str(resources.get("current_instance_type", "")),
+        network_interface=str(resources.get("network_interface_name", "")),
+        hyperparameters={key: _plain(value) for key, value in raw.items() if not key.startswith("sagemaker_")},
+        channels={name: value for name, value in channels.items() if name not in HIDDEN},
+        checkpoints=_checkpoints(root),
+    )
+
+
+def unpack_code(job: Job, entry_point: str) -> Path:
+    """Copies the code channel to where it may be written to, and returns the path of the script."""
+    channel = job.root / "input" / "data" / CODE
+    if channel.is_dir():
+        shutil.copytree(str(channel), str(job.code), dirs_exist_ok=True)
+    script = job.code / entry_point
+    if not script.is_file():
+        there = sorted(str(path.relative_to(job.code)) for path in job.code.rglob("*") if path.is_file())
+        listing = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "") if there else "nothing"
+        raise Problem(
+            f"entry point {entry_point!r} is not in the channel '{CODE}', which holds {listing}: "
+            "set code.entry_point to a file of code.source_dir"
+        )
+    return script
+
+
+def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
+    """The ``SM_*`` variables. Names with a hyphen are given in both spellings, the toolkits disagree on it."""
+    data = job.root / "input" / "data"
+    typed = {key: _typed(value) for key, value in job.hyperparameters.items()}
+    cpus = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    result = {
+        "SM_MODEL_DIR": str(job.root / "model"),
+        "SM_OUTPUT_DIR": str(job.output),
+        "SM_OUTPUT_DATA_DIR": str(job.output / "data"),
+        "SM_OUTPUT_INTERMEDIATE_DIR": str(job.output / "intermediate"),
+        "SM_INPUT_DIR": str(job.root / "input"),
+        "SM_INPUT_CONFIG_DIR": str(job.root / "input" / "config"),
+        "SM_CHECKPOINT_DIR": str(job.checkpoints),
+        "SM_MODULE_DIR": str(job.code),
+        "SM_CHANNELS": json.dumps(sorted(job.channels)),
+        "SM_INPUT_DATA_CONFIG": json.dumps(job.channels),
+        "SM_HPS": json.dumps(typed),
+        "SM_USER_ARGS": json.dumps(list(command_arguments)),
+        "SM_HOSTS": json.dumps(job.hosts),
+        "SM_CURRENT_HOST": job.host,
+        "SM_CURRENT_INSTANCE_TYPE": job.instance_type,
+        "SM_NETWORK_INTERFACE_NAME": job.network_interface,
+        "SM_NUM_CPUS": cpus,
+        "SM_NUM_GPUS": str(count_gpus()),
+        "SM_LOG_LEVEL": os.environ.get("SM_LOG_LEVEL", "20"),
+    }
+    for name in job.channels:
+        for spelling in {name, name.replace("-", "_")}:
+            result["SM_CHANNEL_" + spelling.upper()] = str(data / name)
+    for key, value in job.hyperparameters.items():
+        for spelling in {key, key.replace("-", "_")}:
+            result["SM_HP_" + spelling.upper()] = value
+    result["SM_TRAINING_ENV"] = json.dumps(
+        {
+            "job_name": job.name,
+            "hosts": job.hosts,
+            "current_host": job.host,
+            "hyperparameters": typed,
+            "channel_input_dirs": {name: str(data / name) for name in job.channels},
+            "model_dir": result["SM_MODEL_DIR"],
+            "output_data_dir": result["SM_OUTPUT_DATA_DIR"],
+        }
+    )
+    for folder in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_CHECKPOINT_DIR"):
+        Path(result[folder]).mkdir(parents=True, exist_ok=True)
+    return result
+
+
+def arguments(hyperparameters: dict[str, str]) -> list[str]:
+    """Hyperparameters as the toolkits pass them: ``--name value`` in order of the names, ``-n`` for one letter."""
+    pairs = ((("-" if len(key) == 1 else "--") + key, value) for key, value in sorted(hyperparameters.items()))
+    return [part for pair in pairs for part in pair]
+
+
+def count_gpus() -> int:
+    """The number of NVIDIA GPUs in this container."""
+    try:
+        listing = subprocess.run(["nvidia-smi", "--list-gpus"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return 0
+    return sum(line.startswith(b"GPU ") for line in listing.stdout.splitlines())
+
+
+def _read(root: Path, name: str) -> dict[str, Any]:
+    path = root / "input" / "config" / name
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise Problem(f"{path} cannot be read: it holds a {type(content).__name__}, not an object of names and values")
+    return content
+
+
+def _plain(value: object) -> str:
+    """The text a script gets: a string that was encoded as JSON loses its quotes, everything else stays as it is."""
+    decoded = _typed(value) if isinstance(value, str) else value
+    if isinstance(decoded, str):
+        return decoded
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _typed(value: object) -> object:
+    """The value a text stands for when it is JSON, else the text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _checkpoints(root: Path) -> Path:
+    place = str(_read(root, "checkpointconfig.json").get("LocalPath") or "/opt/ml/checkpoints").rstrip("/")
+    return root / place[len("/opt/ml/") :] if place.startswith("/opt/ml/") else Path(place)

@@ -1,0 +1,138 @@
+"""Reads host memory from the kernel: the process tree, the control group, the limit, and the count of OOM kills."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+CGROUPS = Path("/sys/fs/cgroup")
+_UNLIMITED = 1 << 60  # version 1 writes a huge number instead of "max"
+_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
+_V2 = ("memory.max", "memory.current", "inactive_file", "memory.events")
+
+
+class Limit(NamedTuple):
+    """The memory this host may use, and the control group that says so, if one does."""
+
+    size: int | None
+    group: Path | None
+
+
+def find_groups(proc: Path = PROC, cgroups: Path = CGROUPS) -> list[Path]:
+    """The memory control group of this process and those above it, innermost first."""
+    for line in _text(proc / "self" / "cgroup").splitlines():
+        _, controllers, name = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        top = cgroups / controllers
+        inner = top / name.strip("/")
+        # With a private view the group's own folder is mounted at the top, whatever its name is outside.
+        folders = [inner, *inner.parents] if inner.is_dir() and top in [inner, *inner.parents] else [top]
+        found = [folder for folder in folders if (folder / _files(folder)[1]).is_file()]
+        if found:
+            return found
+    return []
+
+
+def find_limit(groups: list[Path], proc: Path = PROC) -> Limit:
+    """The smallest of: the limits of the control groups, ``SAGEFIT_MEMORY_LIMIT_BYTES``, the machine's memory."""
+    limits = [Limit(_number(_text(group / _files(group)[0])), group) for group in groups]
+    limits.append(Limit(_number(os.environ.get("SAGEFIT_MEMORY_LIMIT_BYTES", "")), None))
+    total = [line.split()[1] for line in _text(proc / "meminfo").splitlines() if line.startswith("MemTotal:")]
+    limits.append(Limit(int(total[0]) * 1024 if total else None, None))
+    known = [limit for limit in limits if limit.size is not None and limit.size < _UNLIMITED]
+    return min(known, key=lambda limit: limit.size or 0) if known else Limit(None, None)
+
+
+def group_usage(group: Path) -> int:
+    """What the group uses without the file cache that the kernel can drop: what counts before it kills."""
+    _, usage, inactive, _ = _files(group)
+    used = _number(_text(group / usage)) or 0
+    return max(0, used - _counter(group / "memory.stat", inactive))
+
+
+def group_kills(groups: list[Path]) -> int:
+    """How many processes of the group the kernel has killed for memory."""
+    return _counter(groups[0] / _files(groups[0])[3], "oom_kill") if groups else 0
+
+
+def tree_usage(child: int, proc: Path = PROC) -> tuple[int, int]:
+    """Memory of the launcher, ``child`` and all below it, and the highest any one of them ever had.
+
+    Several processes share pages (the workers of a data loader begin as copies), so their proportional sizes are
+    added up. One process has its resident size.
+    """
+    members = _descendants(child, proc)
+    resident = {pid: _status(proc / str(pid)) for pid in [*members, os.getpid()]}
+    peak = max((high for _, high in resident.values()), default=0)
+    if len(members) < 2:
+        return sum(now for now, _ in resident.values()), peak
+    return sum(_proportional(proc / str(pid)) or now for pid, (now, _) in resident.items()), peak
+
+
+def children_peak() -> int:
+    """The highest resident size any ended child had, by the kernel's own account. It survives a kill."""
+    try:
+        import resource
+    except ImportError:  # no such account on this system
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _files(group: Path) -> tuple[str, str, str, str]:
+    return _V1 if (group / _V1[1]).is_file() else _V2
+
+
+def _descendants(top: int, proc: Path) -> list[int]:
+    children: dict[int, list[int]] = {}
+    try:
+        pids = [int(name) for name in os.listdir(str(proc)) if name.isdigit()]
+    except OSError:
+        return []
+    for pid in pids:
+        # The second field is the program's name in parentheses, which may hold anything.
+        after = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
+        if len(after) > 1:
+            children.setdefault(int(after[1]), []).append(pid)
+    members = [top] if top in pids else []
+    for pid in members:
+        members.extend(children.get(pid, []))
+    return members
+
+
+def _status(folder: Path) -> tuple[int, int]:
+    sizes = {"VmRSS": 0, "VmHWM": 0}
+    for line in _text(folder / "status").splitlines():
+        name, _, value = line.partition(":")
+        if name in sizes:
+            sizes[name] = int(value.split()[0]) * 1024
+    return sizes["VmRSS"], sizes["VmHWM"]
+
+
+def _proportional(folder: Path) -> int:
+    return sum(
+        int(line.split()[1]) * 1024 for line in _text(folder / "smaps_rollup").splitlines() if line.startswith("Pss:")
+    )
+
+
+def _counter(path: Path, name: str) -> int:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return int(value)
+    return 0
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.strip().isdigit() else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # another system, or a process that has just ended

@@ -1,0 +1,27 @@
+"""Where things lie in a checkout. One place, so that nobody else counts parents."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = ROOT / "jobs"
+JOB_ROOT = ROOT / "job"
+TRAINING_JOB_MODULE = ROOT / "modules" / "training-job"
+INSTANCES_CSV = TRAINING_JOB_MODULE / "instances.csv"
+FAILURES_JSON = TRAINING_JOB_MODULE / "failures.json"
+IMAGES_JSON = TRAINING_JOB_MODULE / "images.json"
+
+
+def home() -> Path:
+    """The folder for everything Sagefit writes that is not committed: ``$SAGEFIT_HOME`` or ``.sagefit``."""
+    return Path(os.environ.get("SAGEFIT_HOME") or ROOT / ".sagefit").resolve()
+
+
+def display(path: Path) -> str:
+    """``path`` as a user at the repository root would type it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

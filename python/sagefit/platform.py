@@ -1,0 +1,80 @@
+"""The platform a job runs on, as it publishes itself in SSM."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sagefit.errors import SagefitError
+
+SCHEMA = 1
+
+
+class Buckets(BaseModel):
+    """The names of the platform's buckets."""
+
+    model_config = ConfigDict(frozen=True)
+    data: str
+    artifacts: str
+    checkpoints: str
+
+
+class Platform(BaseModel):
+    """What Python needs of the platform document; Terraform reads the rest itself."""
+
+    model_config = ConfigDict(frozen=True)
+    schema_: int
+    name: str
+    partition: str
+    region: str
+    account_id: str
+    buckets: Buckets
+
+    def state_machine_arn(self, job: str) -> str:
+        """The ARN of the state machine of a job."""
+        return f"arn:{self.partition}:states:{self.region}:{self.account_id}:stateMachine:sagefit-{self.name}-{job}"
+
+    def execution_arn(self, job: str, run: str) -> str:
+        """The ARN of one run of a job."""
+        return f"{self.state_machine_arn(job).replace(':stateMachine:', ':execution:')}:{run}"
+
+
+def parameter(name: str) -> str:
+    """The SSM parameter in which the platform ``name`` publishes itself."""
+    return f"/sagefit/{name}"
+
+
+def load_platform(name: str) -> Platform:
+    """Read the document of the platform ``name`` in the account and region of the environment.
+
+    Raises SagefitError when there is no such platform, or no AWS to ask.
+    """
+    try:
+        answer = boto3.client("ssm").get_parameter(Name=parameter(name))
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ParameterNotFound":
+            raise SagefitError(
+                f"platform: no platform {name!r} in this account and region ({parameter(name)} is not in SSM)",
+                hint="apply one with `make platform`, or name another in the job file",
+            ) from error
+        raise SagefitError(f"platform: cannot read {parameter(name)}: {error}", hint="check your AWS login") from error
+    except BotoCoreError as error:
+        raise SagefitError(
+            f"cannot reach AWS: {error}", hint="log in and set AWS_REGION, or use the embedded cloud: CLOUD=local"
+        ) from error
+    try:
+        document = json.loads(answer["Parameter"]["Value"])
+        platform = Platform.model_validate({"schema_": document.pop("schema", None)} | document)
+    except (ValueError, AttributeError, ValidationError) as error:
+        raise SagefitError(
+            f"the document in {parameter(name)} is not one of Sagefit's", hint="apply the platform again"
+        ) from error
+    if platform.schema_ != SCHEMA:
+        raise SagefitError(
+            f"the platform {name!r} has schema {platform.schema_}, and this version of Sagefit reads {SCHEMA}",
+            hint="apply the platform with this version",
+        )
+    return platform

@@ -1,0 +1,182 @@
+"""Render a job to ``NAME.tfvars``, and guard the file against losing somebody's edits.
+
+The first line says where the file comes from and carries the digest of everything below it. A file whose digest
+does not match was edited by hand, and a file without one was never ours: both are refused, never replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from sagefit.attempts import PlannedAttempt, plan_attempts
+from sagefit.errors import REFUSED, SagefitError
+from sagefit.job.model import Channel, Job, Schedule
+from sagefit.job.values import as_text, duration
+from sagefit.paths import JOB_ROOT, display
+from sagefit.render import hcl
+
+_HEADER = re.compile(
+    r"\A# Rendered by sagefit from (?P<source>\S+)\. Edit that file, not this one\. sha256 (?P<digest>\w{16})\n"
+)
+
+_environment = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - this is HCL; every value goes through hcl.literal
+)
+
+
+def tfvars_path(job: Job) -> Path:
+    """The rendered file, beside the job file."""
+    return job.path.with_name(f"{job.name}.tfvars")
+
+
+def render(job: Job) -> str:
+    """The tfvars text of ``job``: the same job gives the same bytes on every machine."""
+    attempts = plan_attempts(job)
+    body = _environment.get_template("job.tfvars.j2").render(
+        attributes=hcl.attributes,
+        comment=hcl.comment,
+        identity=_identity(job),
+        training=_training(job),
+        resources={"resources": _resources(job)},
+        attempts=[(i, _attempt(a), _reason(i, a)) for i, a in enumerate(attempts)],
+    )
+    return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {_digest(body)}\n\n{body}"
+
+
+def write(job: Job) -> tuple[Path, bool]:
+    """Write the rendered file; returns its path and whether its content changed.
+
+    Raises SagefitError (exit code 4) when the file there was edited by hand or not written by Sagefit.
+    """
+    path, text = tfvars_path(job), render(job)
+    if path.exists():
+        old = path.read_text(encoding="utf-8")
+        if old == text:
+            return path, False
+        _refuse_foreign(path, old, job)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+    return path, True
+
+
+def check_rendered(job: Job) -> None:
+    """Raise SagefitError (exit code 1) unless the file on disk is what the job renders to."""
+    path = tfvars_path(job)
+    if not path.exists() or path.read_text(encoding="utf-8") != render(job):
+        state = "is out of date" if path.exists() else "does not exist"
+        raise SagefitError(f"{display(path)} {state}", hint=f"run: sagefit render {job.name}", exit_code=1)
+
+
+def _refuse_foreign(path: Path, old: str, job: Job) -> None:
+    header = _HEADER.match(old)
+    if header and _digest(old[header.end() + 1 :]) == header["digest"]:
+        return
+    what = "was edited by hand since Sagefit rendered it" if header else "was not written by Sagefit"
+    raise SagefitError(
+        f"{display(path)} {what}, so it is not replaced",
+        hint=f"move the change into {display(job.path)} and delete {path.name}, or keep the file under another name",
+        exit_code=REFUSED,
+    )
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
+def _from_job_root(job: Job, relative: str) -> str:
+    """A path of the job file as the ``job/`` root sees it."""
+    return Path(os.path.relpath(job.local(relative), JOB_ROOT)).as_posix()
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    fields = {"name": job.name, "platform": job.platform, "description": job.description or None}
+    return _given(fields)
+
+
+def _training(job: Job) -> dict[str, Any]:
+    code = None
+    if job.code:
+        code = _given(
+            job.code.model_dump(exclude_defaults=True) | {"source_dir": _from_job_root(job, job.code.source_dir)}
+        )
+    schedule = Schedule(expression=job.schedule) if isinstance(job.schedule, str) else job.schedule
+    return _given(
+        {
+            "image": _given(job.image.model_dump(exclude_defaults=True)),
+            "code": code,
+            "channels": {name: _channel(job, channel) for name, channel in sorted(job.channels.items())},
+            "hyperparameters": {key: as_text(value) for key, value in sorted(job.hyperparameters.items())},
+            "environment": {key: as_text(value) for key, value in sorted(job.environment.items())},
+            "metric_definitions": [metric.model_dump() for metric in job.metrics] or None,
+            "schedule": schedule.model_dump() if schedule else None,
+            "tags": dict(sorted(job.tags.items())) or None,
+        }
+    )
+
+
+def _channel(job: Job, channel: Channel) -> dict[str, Any]:
+    fields = channel.model_dump(exclude_defaults=True, exclude={"uri"})
+    if channel.uri is None:
+        return fields
+    if channel.is_local:
+        return {"local_path": _from_job_root(job, channel.uri)} | fields
+    return {"s3_uri": channel.uri} | fields
+
+
+def _resources(job: Job) -> dict[str, Any]:
+    """What holds for all attempts; what differs between them stands in each attempt."""
+    own = job.resources
+    pool = own.warm_pool if isinstance(own.warm_pool, str) else None
+    defaults = type(own)()
+    names = {
+        "checkpoint_local_path": "checkpoint_local_path",
+        "subnet_ids": "subnet_ids",
+        "security_group_ids": "security_group_ids",
+        "volume_kms_key_arn": "volume_kms_key_arn",
+        "output_kms_key_arn": "output_kms_key_arn",
+        "output_s3_uri": "output_s3_uri",
+        "output_compression": "output_compression",
+        "retry_attempts": "retry_attempts",
+        "remote_debug": "remote_debug",
+        "max_keep_alive": "max_keep_alive_seconds",
+        "poll_interval": "poll_seconds",
+    }
+    changed = {tf: getattr(own, py) for py, tf in names.items() if getattr(own, py) != getattr(defaults, py)}
+    return {
+        "input_mode": own.input_mode,
+        "checkpoints": own.checkpoints,
+        "network_isolation": own.network_isolation,
+        "encrypt_inter_container_traffic": own.encrypt_inter_container_traffic,
+        **({"warm_pool": pool} if pool else {}),
+        **changed,
+    }
+
+
+def _attempt(attempt: PlannedAttempt) -> dict[str, Any]:
+    fields = _given(asdict(attempt))
+    for name in ("reason", "hyperparameters", "environment", "keep_alive_seconds", "next"):
+        if not fields.get(name):
+            fields.pop(name, None)
+    return fields
+
+
+def _reason(index: int, attempt: PlannedAttempt) -> str:
+    many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
+    spot = ", spot" if attempt.spot else ""
+    head = f"{index}: {many}{attempt.instance_type}{spot}, at most {duration(attempt.max_runtime_seconds)}"
+    return f"{head}. {attempt.reason}" if attempt.reason else f"{head}."
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,17 @@
+"""Runs: start one, watch it, stop it, and read what its attempts did."""
+
+from sagefit.runs.execution import Run, find_run, latest_runs, start, stop
+from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.runs.watch import watch
+
+__all__ = [
+    "AttemptRecord",
+    "Run",
+    "RunRecord",
+    "find_run",
+    "latest_runs",
+    "read_run",
+    "start",
+    "stop",
+    "watch",
+]

@@ -1,0 +1,30 @@
+"""boto3 clients for runs: patient with throttling, quick to notice a lost connection."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+_CONFIG = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=30)
+
+CONNECTION_LOST = (EndpointConnectionError, ConnectionClosedError, ConnectTimeoutError, ReadTimeoutError)
+
+
+@cache
+def step_functions() -> SFNClient:
+    """The Step Functions client of the environment."""
+    return boto3.client("stepfunctions", config=_CONFIG)
+
+
+@cache
+def sagemaker() -> SageMakerClient:
+    """The SageMaker client of the environment."""
+    return boto3.client("sagemaker", config=_CONFIG)

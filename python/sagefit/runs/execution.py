@@ -1,0 +1,134 @@
+"""A run is one execution of the job's state machine."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from sagefit.errors import SagefitError
+from sagefit.job import Job, job_names, load_job
+from sagefit.platform import Platform, load_platform
+from sagefit.runs.clients import sagemaker, step_functions
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
+
+_STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its name, which is the execution's, and where it lives."""
+
+    name: str
+    job: str
+    platform: Platform
+
+    @property
+    def arn(self) -> str:
+        """The ARN of the execution."""
+        return self.platform.execution_arn(self.job, self.name)
+
+
+def start(job: Job, platform: Platform) -> Run:
+    """Start a run of an applied job: one call, the rest is the state machine's work.
+
+    Raises SagefitError when the job was never applied.
+    """
+    while True:
+        name = f"{job.name}-{datetime.now(timezone.utc):%y%m%d-%H%M%S}"
+        try:
+            step_functions().start_execution(stateMachineArn=platform.state_machine_arn(job.name), name=name)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "ExecutionAlreadyExists":  # another run of this very second has the name
+                time.sleep(1)
+                continue
+            if code == "StateMachineDoesNotExist":
+                raise _not_applied(job.name, platform) from error
+            raise
+        return Run(name, job.name, platform)
+
+
+def find_run(reference: str) -> Run:
+    """The run that ``reference`` names: a run name, or the name of a job for its latest run.
+
+    Raises SagefitError when there is none.
+    """
+    names = job_names()
+    if reference in names:
+        job = load_job(reference)
+        platform = load_platform(job.platform)
+        runs = latest_runs(job.name, platform, limit=1)
+        if not runs:
+            raise SagefitError(f"{reference} has no runs yet", hint=f"start one: sagefit run {reference}")
+        return runs[0]
+    stamped = _STAMPED.fullmatch(reference)
+    candidates = [stamped["job"]] if stamped else []
+    # A scheduled run is named <job>-<id>, where a long job name is cut.
+    candidates += sorted((n for n in names if reference.startswith(f"{n[:22]}-")), key=len, reverse=True)
+    for candidate in candidates:
+        if candidate in names:
+            return Run(reference, candidate, load_platform(load_job(candidate).platform))
+    raise SagefitError(
+        f"{reference!r} is neither a run nor a job of this project",
+        hint="a run is named <job>-<yymmdd-hhmmss>; list them: sagefit runs",
+    )
+
+
+def latest_runs(job: str, platform: Platform, *, limit: int = 10) -> list[Run]:
+    """The newest runs of a job, newest first; empty when the job was never applied."""
+    try:
+        answer = step_functions().list_executions(
+            stateMachineArn=platform.state_machine_arn(job), maxResults=max(limit, 1)
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "StateMachineDoesNotExist":
+            return []
+        raise
+    newest = sorted(answer["executions"], key=lambda execution: execution["startDate"], reverse=True)
+    return [Run(execution["name"], job, platform) for execution in newest[:limit]]
+
+
+def stop(run: Run) -> list[str]:
+    """Stop the execution, then the training job it left running; returns the names of the stopped training jobs.
+
+    The order matters: a stopped training job would make a live state machine judge it and move on.
+    """
+    try:
+        step_functions().stop_execution(executionArn=run.arn, error="Sagefit.stopped", cause="stopped by a person")
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            raise
+        raise SagefitError(f"no run {run.name!r}", hint=f"list them: sagefit runs {run.job}") from error
+    stopped = []
+    for summary in training_jobs(run):
+        if summary["TrainingJobStatus"] == "InProgress":
+            sagemaker().stop_training_job(TrainingJobName=summary["TrainingJobName"])
+            stopped.append(summary["TrainingJobName"])
+    return stopped
+
+
+def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
+    """The training jobs of a run in the order of its attempts: names and statuses."""
+    pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
+    found = [summary for page in pages for summary in page["TrainingJobSummaries"]]
+    own = [summary for summary in found if re.fullmatch(rf"{re.escape(run.name)}-\d+", summary["TrainingJobName"])]
+    return sorted(own, key=lambda summary: attempt_index(summary["TrainingJobName"]))
+
+
+def attempt_index(training_job: str) -> int:
+    """The attempt that a training job's name ends with."""
+    return int(training_job.rsplit("-", 1)[1])
+
+
+def _not_applied(job: str, platform: Platform) -> SagefitError:
+    return SagefitError(
+        f"{job} is not applied on the platform {platform.name}",
+        hint=f"apply it: sagefit plan {job}, then sagefit apply {job}",
+    )

@@ -1,0 +1,94 @@
+"""Follow a run until it ends: a live table on a terminal, a line for each change anywhere else."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from sagefit.cloud import control
+from sagefit.console import err
+from sagefit.errors import SagefitError
+from sagefit.job.values import duration
+from sagefit.runs import view
+from sagefit.runs.clients import CONNECTION_LOST
+from sagefit.runs.execution import Run
+from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.target import Target
+
+_LOCAL_SECONDS = 0.5
+_AWS_SECONDS = 10.0
+_LOST_SECONDS = 5.0
+
+
+def watch(run: Run, target: Target) -> RunRecord:
+    """Follow ``run`` and return its last state. Lost connections are waited out; the run itself needs nobody watching.
+
+    Raises KeyboardInterrupt on Ctrl-C, which leaves the run alone, and SagefitError when the embedded cloud is gone.
+    """
+    follow = _live if err.is_terminal else _lines
+    return follow(run, target, _LOCAL_SECONDS if target.is_local else _AWS_SECONDS)
+
+
+def _live(run: Run, target: Target, seconds: float) -> RunRecord:
+    reader = _Reader(run, target)
+    with Live(console=err, transient=True, refresh_per_second=4) as live:
+        while True:
+            record = reader.read()
+            if record:
+                age = datetime.now(record.started.tzinfo) - record.started
+                live.update(Group(Text(f"{run.name}  {duration(age.total_seconds())}"), view.ledger(record)))
+                if record.is_over:
+                    return record
+            else:
+                live.update(Text("connection lost, trying again; the run goes on"))
+            time.sleep(seconds)
+
+
+def _lines(run: Run, target: Target, seconds: float) -> RunRecord:
+    reader = _Reader(run, target)
+    said: dict[int, str] = {}
+    while True:
+        record = reader.read()
+        if record is None:
+            err.print("connection lost, trying again; the run goes on")
+        for attempt in record.attempts if record else []:
+            now = attempt.outcome or attempt.status
+            if said.get(attempt.index) != now:
+                said[attempt.index] = now
+                err.print(_line(attempt), soft_wrap=True)
+        if record and record.is_over:
+            return record
+        time.sleep(seconds)
+
+
+def _line(attempt: AttemptRecord) -> str:
+    what = attempt.outcome or attempt.status
+    evidence = f": {attempt.evidence}" if attempt.evidence else ""
+    return f"attempt {attempt.index} {attempt.name} on {view.instance(attempt)}: {what}{evidence}"
+
+
+class _Reader:
+    """Reads a run again and again, asking only for what can still change."""
+
+    def __init__(self, run: Run, target: Target) -> None:
+        self._run = run
+        self._target = target
+        self._finished: dict[str, AttemptRecord] = {}
+
+    def read(self) -> RunRecord | None:
+        """The run now, or None while the connection is lost."""
+        try:
+            record = read_run(self._run, known=self._finished)
+        except CONNECTION_LOST as error:
+            if self._target.is_local and control.status() is None:
+                raise SagefitError(
+                    "the embedded cloud stopped while the run was going", hint="start it: sagefit cloud up", exit_code=1
+                ) from error
+            time.sleep(_LOST_SECONDS)
+            return None
+        self._finished |= {a.training_job: a for a in record.attempts if a.outcome and a.training_job}
+        return record

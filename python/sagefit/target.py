@@ -1,0 +1,46 @@
+"""Which cloud the commands talk to: the AWS account of the environment, or the embedded cloud."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sagefit.cloud import control
+from sagefit.errors import SagefitError
+from sagefit.paths import home
+
+AWS = "aws"
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A cloud, and the folder for what belongs to it: Terraform's data, plans, and states without a remote backend."""
+
+    name: str
+    folder: Path
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this is the embedded cloud."""
+        return self.name == LOCAL
+
+
+def activate(name: str) -> Target:
+    """Point this process, and what it starts, at the cloud ``name`` (``aws`` or ``local``).
+
+    Raises SagefitError when the embedded cloud is asked for and does not run, or for another name.
+    """
+    if name == AWS:
+        return Target(AWS, home() / "state" / AWS)
+    if name != LOCAL:
+        raise SagefitError(f"CLOUD={name}: the cloud is aws or local", hint="set CLOUD=local, or leave it out for AWS")
+    status = control.status()
+    if status is None:
+        raise SagefitError("the embedded cloud is not running", hint="start it: sagefit cloud up")
+    os.environ.update(control.environment())
+    for name_of_other in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"):
+        os.environ.pop(name_of_other, None)
+    # Its resources live in memory, so a state must not outlive the process that holds them.
+    return Target(LOCAL, home() / "cloud" / "terraform" / status.id)

@@ -1,0 +1,244 @@
+"""The job file: what is accepted, and that every refusal names the field, the rule and the knob."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job_files import write_job
+from sagefit.attempts import check_max_price, plan_attempts, worst_case_usd
+from sagefit.errors import INVALID, REFUSED, SagefitError
+from sagefit.job import load_job
+from sagefit.job.rules import looks_secret
+from sagefit.job.values import duration
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(SagefitError) as caught:
+        load_job(str(path))
+    assert caught.value.exit_code == INVALID
+    return caught.value.message
+
+
+def test_a_valid_file_loads_with_its_defaults(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path)))
+    assert job.name == "digits"
+    assert job.resources.max_runtime == 3600
+    assert job.resources.checkpoints is True
+    assert [attempt.name for attempt in job.attempts] == ["small", "large"]  # type: ignore[union-attr]
+
+
+def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
+    assert load_job(str(write_job(tmp_path, {"name": None}, file="other.yaml"))).name == "other"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "rule", "knob"),
+    [
+        ({"platfrom": "dev"}, "platfrom", "unknown key", "did you mean platform?"),
+        ({"resources.instnce_type": "x"}, "resources.instnce_type", "unknown key", "did you mean instance_type?"),
+        ({"inputs.train": {"uri": "data", "mod": "File"}}, "inputs.train.mod", "unknown key", "did you mean mode?"),
+        ({"attempts.0.nxt": {}}, "attempts[0].nxt", "unknown key", "did you mean next?"),
+        ({"platform": None}, "platform", "is required", "add it"),
+        ({"name": "Bad_Name"}, "name", "does not match", "lower-case letters"),
+        ({"name": "a" * 41}, "name", "at most 40", "correct the value"),
+        ({"image.version": 1.2}, "image.version", "must be text", "put it in quotes"),
+        ({"image.uri": "x"}, "image", "exactly one of", "keep one"),
+        ({"image": {"framework": "sklearn"}}, "image", "has no version", "image.version"),
+        ({"image": {"repository": ""}}, "image", "tag or a digest", "image.tag"),
+        ({"code": None}, "code", "trains with your script", "code.source_dir"),
+        ({"image": {"algorithm": "xgboost", "version": "1.7-1"}}, "code", "brings its own code", "remove code"),
+        ({"code.source_dir": "nowhere"}, "code.source_dir", "does not exist", "relative to the job file"),
+        ({"code.entry_point": "run.py"}, "code.entry_point", "no file 'run.py'", "inside code.source_dir"),
+        ({"code.entry_point": "../digits.yaml"}, "code.entry_point", "no file", "inside code.source_dir"),
+        ({"inputs.train": "nowhere"}, "inputs.train", "does not exist", "s3://"),
+        ({"inputs.train": "s3://UPPER/x"}, "inputs.train", "no S3 uri", "s3://bucket/prefix/"),
+        ({"inputs.code": "data"}, "inputs.code", "used by Sagefit itself", "rename it"),
+        ({"inputs.train": {"mode": "File"}}, "inputs.train", "either a uri or a file_system", "keep one"),
+        (
+            {"inputs.train": {"uri": "s3://bucket/x", "mode": "FastFile"}},
+            "inputs.train.uri",
+            "ends with a slash",
+            "add the slash",
+        ),
+        (
+            {"inputs.train": {"uri": "s3://bucket/x/", "s3_data_type": "AugmentedManifestFile"}},
+            "inputs.train",
+            "Pipe mode only",
+            "mode to Pipe",
+        ),
+        (
+            {"inputs.train": {"uri": "s3://bucket/x/", "compression": "Gzip"}},
+            "inputs.train",
+            "Pipe mode only",
+            "mode to Pipe",
+        ),
+        ({"resources.max_runtime": "4 hours"}, "resources.max_runtime", "is no duration", "correct the value"),
+        ({"attempts.0.instance_type": "ml.m5.lrge"}, "attempts[0].instance_type", "no instance type", "ml.m5.large?"),
+        ({"attempts.0.spot": True}, "attempts[0].spot", "needs max_wait_seconds", "add max_wait_seconds"),
+        (
+            {"attempts.0.spot": True, "attempts.0.max_wait_seconds": 60},
+            "attempts[0].max_wait_seconds",
+            "less than max_runtime_seconds",
+            "raise max_wait_seconds",
+        ),
+        (
+            {"attempts.0.spot": True, "attempts.0.max_wait_seconds": 7200, "resources.checkpoints": False},
+            "attempts[0].spot",
+            "without checkpoints",
+            "resources.checkpoints: true",
+        ),
+        (
+            {"resources.spot": True, "resources.max_wait": "2h", "resources.warm_pool": "10m"},
+            "resources.spot",
+            "no warm pool for managed spot",
+            "remove resources.warm_pool",
+        ),
+        ({"resources.max_wait": "2h"}, "resources.max_wait", "spot capacity only", "remove max_wait"),
+        (
+            {"resources.spot": True, "resources.max_wait": "30m"},
+            "resources.max_wait",
+            "less than max_runtime",
+            "raise max_wait",
+        ),
+        ({"resources.warm_pool": "2h"}, "resources.warm_pool", "default quota", "max_keep_alive"),
+        ({"resources.warm_pool": "7h"}, "resources.warm_pool", "default quota", "max_keep_alive"),
+        ({"attempts.0.keep_alive_seconds": 3601}, "attempts[0].keep_alive_seconds", "default quota", "max_keep_alive"),
+        ({"attempts.1.name": "small"}, "attempts[1].name", "name of an earlier attempt", "rename it"),
+        (
+            {"attempts.0.next": {"host_memory": "huge"}},
+            "attempts[0].next.host_memory",
+            "no attempt is named",
+            "small, large",
+        ),
+        (
+            {"attempts.1.next": {"host_memory": "small"}},
+            "attempts[1].next.host_memory",
+            "might never end",
+            "further down",
+        ),
+        ({"attempts.0.next": {"host_memry": "large"}}, "attempts[0].next.host_memry", "is not one of", "host_memory?"),
+        ({"attempts": "auto"}, "attempts", "memory prediction", "write the attempts out"),
+        ({"environment": {"API": "AKIAIOSFODNN7EXAMPLE"}}, "environment.API", "looks like a secret", "Secrets Manager"),
+        ({"hyperparameters.hf_token": "abcdefgh12345"}, "hyperparameters.hf_token", "looks like a secret", "role"),
+        ({"environment": {"A-B": "x"}}, "environment.A-B", "letters, digits and underscores", "rename it"),
+        ({"environment": {"A": "x" * 513}}, "environment.A", "513 characters", "into a file"),
+        ({"hyperparameters.rate": float("nan")}, "hyperparameters.rate", "cannot be passed", "finite"),
+        ({"schedule": "every day"}, "schedule", "rate(...), cron(...) or at(...)", "rate(1 day)"),
+    ],
+)
+def test_refusals_name_the_field_the_rule_and_the_knob(
+    tmp_path: Path, changes: dict[str, Any], field: str, rule: str, knob: str
+) -> None:
+    path = write_job(tmp_path, changes)
+    blocks = refusal(path).split(f"{path}")
+    mine = [block for block in blocks if f" {field}: " in block]
+    assert mine, f"nothing about {field} in {blocks}"
+    assert rule in mine[0]
+    assert knob in mine[0]
+
+
+def test_a_refusal_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "j.yaml"
+    path.write_text("platform: dev\nimage: {uri: x}\nresources:\n  max_runtime: 1h\n  colour: red\n", encoding="utf-8")
+    assert f"{path}:5: resources.colour: unknown key" in refusal(path)
+
+
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
+    message = refusal(write_job(tmp_path, {"code.source_dir": "nowhere", "inputs.train": "nowhere"}))
+    assert "code.source_dir" in message
+    assert "inputs.train" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("- a\n", "a job file is a mapping"),
+        ("a: [1\n", "not valid YAML"),
+        ("name: a\nname: b\n", "name is given twice, first on line 1"),
+        ("1: x\n", "is not text"),
+        ("base: &b {x: 1}\nother:\n  <<: *b\n", "merge keys"),
+        ("a: \x07\n", "not valid YAML"),
+        ("", "a job file is a mapping"),
+    ],
+)
+def test_files_that_are_no_job_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "j.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert complaint in refusal(path)
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.yaml"
+    path.write_bytes(b"name: \xff\n")
+    assert "not UTF-8" in refusal(path)
+
+
+def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
+    write_job(tmp_path)
+    assert "is also the name of the job in" in refusal(write_job(tmp_path, file="twin.yaml"))
+
+
+def test_an_unknown_job_gets_a_suggestion() -> None:
+    with pytest.raises(SagefitError) as caught:
+        load_job("quickstrat")
+    assert caught.value.hint == "did you mean quickstart?"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("TOKENIZERS_PARALLELISM", "false", False),
+        ("max_tokens", "40960000", False),
+        ("TOKEN", "short", False),
+        ("DB_PASSWORD", "correct-horse", True),
+        ("dbPassword", "correct-horse", True),
+        ("SECRET_ARN", "arn:aws:secretsmanager:us-east-1:1:secret:x", False),
+        ("TOKEN_FILE", "/opt/ml/input/data/train/tokens.txt", False),
+        ("x", "ghp_abcdefghijklmnopqrstuvwxyz0123", True),
+        ("url", "https://user:hunter22@example.com", True),
+        ("x", "-----BEGIN RSA PRIVATE KEY-----", True),
+        ("key_lookup", "hash-by-name", False),
+    ],
+)
+def test_secrets_are_told_from_ordinary_values(name: str, value: str, secret: bool) -> None:
+    assert looks_secret(name, value) is secret
+
+
+def test_attempts_take_what_they_leave_out_from_resources(tmp_path: Path) -> None:
+    changes = {"resources.warm_pool": "10m", "resources.volume_size_gb": 77, "attempts.1.instance_count": 2}
+    small, large = plan_attempts(load_job(str(write_job(tmp_path, changes))))
+    assert (small.keep_alive_seconds, small.volume_size_gb, small.instance_count) == (600, 77, 1)
+    assert (large.instance_count, large.max_runtime_seconds, large.next) == (2, 3600, {})
+
+
+def test_one_instance_type_is_one_attempt(tmp_path: Path) -> None:
+    path = write_job(tmp_path, {"attempts": None, "resources.instance_type": "ml.m5.large"})
+    (only,) = plan_attempts(load_job(str(path)))
+    assert (only.name, only.instance_type) == ("main", "ml.m5.large")
+
+
+def test_the_worst_case_is_every_attempt_to_its_limit(tmp_path: Path) -> None:
+    attempts = plan_attempts(load_job(str(write_job(tmp_path))))
+    worst = worst_case_usd(attempts, "us-east-1")
+    assert worst == pytest.approx(0.115 + 0.23, abs=0.02)
+    assert worst_case_usd(attempts, "mars-north-1") is None
+
+
+def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path, {"max_price": 0.01})))
+    with pytest.raises(SagefitError, match="can cost") as caught:
+        check_max_price(job, plan_attempts(job), "us-east-1")
+    assert caught.value.exit_code == REFUSED
+    with pytest.raises(SagefitError, match=r"no price of ml\.m5\.large in mars-north-1"):
+        check_max_price(job, plan_attempts(job), "mars-north-1")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "0.5 s"), (12, "12 s"), (60, "1 min"), (90, "1 min 30 s"), (3600, "1 h"), (5400, "1 h 30 min")],
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
