@@ -11,8 +11,8 @@ SAGEFIT := $(VENV)/bin/sagefit
 # Python compiles what it imports; to compile all that pip installs would take longer than the rest of the set-up.
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --no-compile
 
-# CLOUD=local stands for the embedded cloud, nothing for AWS; sagefit reads it from the environment.
-export CLOUD
+# What is given on make's command line is in the environment of the recipes: NAME, and CLOUD, which sagefit reads.
+# YES becomes a flag.
 yes := $(if $(filter-out 0 n no false,$(YES)),--yes)
 
 # Said before anything is installed.
@@ -35,19 +35,19 @@ demo: $(VENV)/.ready ## run a job that outgrows its memory and recovers, without
 	@CLOUD=local $(SAGEFIT) run quickstart --yes
 
 job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply and run a job
-	@$(SAGEFIT) run '$(NAME)' $(yes)
+	@$(SAGEFIT) run "$$NAME" $(yes)
 
 plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
-	@$(SAGEFIT) plan '$(NAME)'
+	@$(SAGEFIT) plan "$$NAME"
 
 size: $(VENV)/.ready ## NAME=<job>: predict its memory and choose the instance
-	@$(SAGEFIT) size '$(NAME)'
+	@$(SAGEFIT) size "$$NAME"
 
 platform: $(VENV)/.ready ## [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share
 	@$(SAGEFIT) platform apply $(yes)
 
 review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
-	@$(SAGEFIT) review '$(NAME)'
+	@$(SAGEFIT) review "$$NAME"
 
 test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terraform
 	@$(PY) -m pytest -n auto $(ARGS)

@@ -94,7 +94,10 @@ module "alarms" {
   events     = var.alarms.events
   role_arn   = module.role.arn
   thresholds = var.alarms.thresholds
-  topic_key  = local._has_key ? { create = false, arn = local._key_arn } : { create = true, arn = null }
+  topic_key = {
+    create = !local._has_key
+    id     = var.kms.create ? one(aws_kms_alias.this[*].name) : var.kms.key_arn
+  }
 }
 
 module "warm_pool" {
@@ -251,11 +254,18 @@ locals {
           Resource = local._runs
         },
         {
-          # Names of training jobs carry the job, not the platform.
-          Sid      = "FollowAndStopTrainingJobs"
+          Sid      = "FollowTrainingJobs"
           Effect   = "Allow"
-          Action   = ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"]
+          Action   = "sagemaker:DescribeTrainingJob"
           Resource = local._training
+        },
+        {
+          # By tag, because names of training jobs carry the job and not the platform.
+          Sid       = "StopTrainingJobs"
+          Effect    = "Allow"
+          Action    = "sagemaker:StopTrainingJob"
+          Resource  = local._training
+          Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.name } }
         },
         {
           # On * because lists take no resource.

@@ -15,17 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sagefit.errors import SagefitError
-from sagefit.toolchain import default_home, terraform_binary, terraform_environment
+from sagefit.paths import ROOT, home
+from sagefit.toolchain import terraform_binary, terraform_environment
 
-PROJECT = Path(__file__).resolve().parents[1]
-ROOTS = (".", "job", "modules/*", "examples/platforms/*")
+ROOTS = ("*.tf", "job/*.tf", "modules/*/*.tf", "examples/platforms/*/*.tf")
 
 
 def main() -> int:
     """Print what is wrong and return how many checks failed, at most 1."""
-    home = default_home()
     try:
-        terraform, environment = terraform_binary(home), os.environ | terraform_environment(home)
+        terraform, environment = terraform_binary(home()), os.environ | terraform_environment(home())
     except SagefitError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -49,8 +48,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sagefit-lint-") as scratch:
         tree = Path(scratch).resolve()
         copy_tree(tree)
-        roots = sorted({path for pattern in ROOTS for path in tree.glob(pattern) if any(path.glob("*.tf"))})
-        problems = {"terraform fmt (terraform fmt -recursive repairs it)": run(tree, "fmt", "-check", "-recursive")}
+        roots = sorted({file.parent for pattern in ROOTS for file in tree.glob(pattern)})
+        problems = {
+            "terraform fmt (terraform fmt -recursive repairs it)": run(tree, "fmt", "-check", "-no-color", "-recursive")
+        }
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
             for root, problem in zip(roots, pool.map(validate, roots), strict=True):
                 problems[f"terraform validate {root.relative_to(tree)}"] = problem
@@ -64,13 +65,13 @@ def copy_tree(tree: Path) -> None:
     """Copy what Git tracks or would track."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=PROJECT,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
-        if (source := PROJECT / name).is_file():
+        if (source := ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, tree / name)
 

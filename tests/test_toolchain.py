@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from sagefit import toolchain
+from sagefit import paths, toolchain
 from sagefit.errors import DONE, FAILED, INVALID, SagefitError
 
 VERSION = toolchain.TERRAFORM_VERSION
@@ -494,7 +494,7 @@ def test_terraform_accepts_the_settings_file(tmp_path: Path, home: Path, monkeyp
     mirror(tmp_path / 'opt/a "b"', "5.100.0")
     environment = toolchain.terraform_environment(home)
     monkeypatch.undo()
-    real = toolchain.terraform_binary(toolchain.default_home())
+    real = toolchain.terraform_binary(paths.home())
     work = tmp_path / "work"
     work.mkdir()
     (work / "main.tf").write_text(

@@ -1,4 +1,4 @@
-"""Writes the committed data once more: the digits of scikit-learn as compressed CSV shards, split the same way every time.
+"""Writes the committed data once more: the digits of scikit-learn as CSV shards, split the same way every time.
 
 Needs scikit-learn. One line per picture: the label, then 64 grey values from 0 to 16.
 """

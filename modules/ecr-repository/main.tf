@@ -26,9 +26,10 @@ locals {
   )
 }
 
-#checkov:skip=CKV_AWS_51:Tags are immutable unless the caller sets mutable_tags
-#checkov:skip=CKV_AWS_136:KMS is the default; AES256 is the caller's written choice
 resource "aws_ecr_repository" "this" {
+  #checkov:skip=CKV_AWS_51:Tags are immutable unless the caller sets mutable_tags
+  #checkov:skip=CKV_AWS_136:KMS is the default; AES256 is the caller's written choice
+
   name                 = local.name
   force_delete         = var.force_delete
   image_tag_mutability = var.mutable_tags ? "MUTABLE" : "IMMUTABLE"

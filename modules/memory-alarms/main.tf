@@ -255,23 +255,27 @@ resource "aws_kms_alias" "topic" {
 resource "aws_sns_topic" "this" {
   name = local.topic_name
   # By alias where the key is ours: its name is known at plan.
-  kms_master_key_id = var.topic_key.create ? local._key_alias : var.topic_key.arn
+  kms_master_key_id = var.topic_key.create ? local._key_alias : var.topic_key.id
   tags              = var.context.tags
 
   depends_on = [aws_kms_alias.topic]
 }
 
 resource "aws_sns_topic_policy" "this" {
-  arn    = aws_sns_topic.this.arn
+  arn    = local.topic_arn
   policy = jsonencode(local.topic_policy)
+
+  depends_on = [aws_sns_topic.this]
 }
 
 resource "aws_sns_topic_subscription" "email" {
   for_each = var.emails
 
-  topic_arn = aws_sns_topic.this.arn
+  topic_arn = local.topic_arn
   protocol  = "email"
   endpoint  = each.value
+
+  depends_on = [aws_sns_topic.this]
 }
 
 # Dashboard

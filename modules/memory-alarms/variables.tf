@@ -146,23 +146,28 @@ variable "topic_key" {
     Key that encrypts the topic. The AWS-managed key `alias/aws/sns` will not do: its policy cannot be changed, so
     CloudWatch and EventBridge could not use it and notifications would be lost.
     - `create`: make a key for this topic.
-    - `arn`: use this key instead, with `create = false`. Its policy must let `cloudwatch.amazonaws.com` and
-      `events.amazonaws.com` use `kms:Decrypt` and `kms:GenerateDataKey*`. The value may be unknown at plan.
+    - `id`: use this key (ARN, or alias name) instead, with `create = false`. Its policy must let
+      `cloudwatch.amazonaws.com` and `events.amazonaws.com` use `kms:Decrypt` and `kms:GenerateDataKey*`.
   EOT
   type = object({
     create = optional(bool, true)
-    arn    = optional(string)
+    id     = optional(string)
   })
   default  = {}
   nullable = false
 
   validation {
-    condition     = var.topic_key.create ? var.topic_key.arn == null : true
-    error_message = "topic_key.arn needs topic_key.create = false."
+    condition     = var.topic_key.create ? var.topic_key.id == null : true
+    error_message = "topic_key.id needs topic_key.create = false."
   }
 
   validation {
-    condition     = var.topic_key.create ? true : var.topic_key.arn != null
-    error_message = "topic_key.create = false needs topic_key.arn: the topic is always encrypted."
+    condition     = var.topic_key.create ? true : var.topic_key.id != null
+    error_message = "topic_key.create = false needs topic_key.id: the topic is always encrypted."
+  }
+
+  validation {
+    condition     = var.topic_key.id != "alias/aws/sns"
+    error_message = "topic_key.id: alias/aws/sns cannot be used by CloudWatch alarms and EventBridge; notifications would be lost."
   }
 }

@@ -52,11 +52,13 @@ locals {
   }
 }
 
-#checkov:skip=CKV_AWS_18:Access logging needs a bucket that only the caller can name; buckets[*].access_log turns it on
-#checkov:skip=CKV_AWS_144:Training data and models are reproducible; replication would double their cost for no gain
-#checkov:skip=CKV2_AWS_61:Lifecycle rules are opt-in (buckets[*].retention), because deleting data must be somebody's decision
-#checkov:skip=CKV2_AWS_62:Nothing waits for object events; runs are started by Step Functions
 resource "aws_s3_bucket" "this" {
+  #checkov:skip=CKV2_AWS_61:Lifecycle rules are opt-in (buckets[*].retention), because deleting data must be somebody's decision
+  #checkov:skip=CKV2_AWS_62:Nothing waits for object events; runs are started by Step Functions
+  #checkov:skip=CKV_AWS_144:Training data and models are reproducible; replication would double their cost for no gain
+  #checkov:skip=CKV_AWS_18:Access logging needs a bucket that only the caller can name; buckets[*].access_log turns it on
+  #checkov:skip=CKV_AWS_21:Versions are on unless the caller turns them off for what is rewritten all the time (buckets[*].versioning)
+
   for_each = var.buckets
 
   bucket        = local.names[each.key]
@@ -67,7 +69,7 @@ resource "aws_s3_bucket" "this" {
 resource "aws_s3_bucket_ownership_controls" "this" {
   for_each = var.buckets
 
-  bucket = aws_s3_bucket.this[each.key].id
+  bucket = aws_s3_bucket.this[each.key].bucket
 
   rule {
     object_ownership = "BucketOwnerEnforced"
@@ -77,7 +79,7 @@ resource "aws_s3_bucket_ownership_controls" "this" {
 resource "aws_s3_bucket_public_access_block" "this" {
   for_each = var.buckets
 
-  bucket                  = aws_s3_bucket.this[each.key].id
+  bucket                  = aws_s3_bucket.this[each.key].bucket
   block_public_acls       = true
   block_public_policy     = true
   ignore_public_acls      = true
@@ -87,7 +89,7 @@ resource "aws_s3_bucket_public_access_block" "this" {
 resource "aws_s3_bucket_server_side_encryption_configuration" "this" {
   for_each = var.buckets
 
-  bucket = aws_s3_bucket.this[each.key].id
+  bucket = aws_s3_bucket.this[each.key].bucket
 
   rule {
     # One call to KMS per bucket and hour instead of one per object.
@@ -103,7 +105,7 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "this" {
 resource "aws_s3_bucket_versioning" "this" {
   for_each = { for key, bucket in var.buckets : key => bucket if bucket.versioning }
 
-  bucket = aws_s3_bucket.this[each.key].id
+  bucket = aws_s3_bucket.this[each.key].bucket
 
   versioning_configuration {
     status = "Enabled"
@@ -113,7 +115,7 @@ resource "aws_s3_bucket_versioning" "this" {
 resource "aws_s3_bucket_policy" "this" {
   for_each = var.buckets
 
-  bucket = aws_s3_bucket.this[each.key].id
+  bucket = aws_s3_bucket.this[each.key].bucket
   policy = jsonencode(local.policies[each.key])
 
   # S3 refuses two changes of one bucket's access at the same time.
@@ -123,41 +125,28 @@ resource "aws_s3_bucket_policy" "this" {
 resource "aws_s3_bucket_lifecycle_configuration" "this" {
   for_each = { for key, bucket in var.buckets : key => bucket.retention if bucket.retention != null }
 
-  bucket = aws_s3_bucket.this[each.key].id
+  bucket = aws_s3_bucket.this[each.key].bucket
 
   rule {
-    id     = "abort-unfinished-uploads"
+    id     = "retention"
     status = "Enabled"
 
+    # Every object; without a filter the provider never sees its own rule again.
     filter {}
 
     abort_incomplete_multipart_upload {
       days_after_initiation = each.value.abort_multipart_days
     }
-  }
-
-  rule {
-    id     = "expire-old-versions"
-    status = "Enabled"
-
-    filter {}
 
     noncurrent_version_expiration {
       noncurrent_days = each.value.noncurrent_days
     }
-  }
 
-  dynamic "rule" {
-    for_each = each.value.expire_days == null ? [] : [each.value.expire_days]
+    dynamic "expiration" {
+      for_each = [for days in [each.value.expire_days] : days if days != null]
 
-    content {
-      id     = "expire-objects"
-      status = "Enabled"
-
-      filter {}
-
-      expiration {
-        days = rule.value
+      content {
+        days = expiration.value
       }
     }
   }
@@ -169,7 +158,7 @@ resource "aws_s3_bucket_lifecycle_configuration" "this" {
 resource "aws_s3_bucket_logging" "this" {
   for_each = { for key, bucket in var.buckets : key => bucket.access_log if bucket.access_log != null }
 
-  bucket        = aws_s3_bucket.this[each.key].id
+  bucket        = aws_s3_bucket.this[each.key].bucket
   target_bucket = each.value.bucket
   target_prefix = each.value.prefix
 }

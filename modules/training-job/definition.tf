@@ -104,18 +104,15 @@ locals {
             [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${a.name}: wait" }],
             flatten([
               for g in local._groups.create_error : [
-                for patient in contains(local._passing, g.class) ? [true, false] : [false] : merge(
-                  patient ? {
-                    And = concat(
-                      [{ Variable = "$.tries", NumericLessThanEquals = local._patience }],
-                      [{ Or = [for glob in g.globs : { Variable = "$.job.FailureReason", StringMatches = glob }] }],
-                    )
-                  } : {},
-                  patient ? {} : { Or = [for glob in g.globs : { Variable = "$.job.FailureReason", StringMatches = glob }] },
-                  { Next = patient ? "${a.name}: pause" : "${a.name}: ${g.class}" },
-                )
+                for again in [true, false] : {
+                  And = concat(
+                    again ? [{ Variable = "$.tries", NumericLessThanEquals = local._patience }] : [],
+                    [{ Or = [for glob in g.globs : { Variable = "$.job.FailureReason", StringMatches = glob }] }],
+                  )
+                  Next = "${a.name}: ${again ? "pause" : g.class}"
+                } if !again || contains(local._passing, g.class)
               ]
-            ]),
+            ])
           )
           Default = "${a.name}: code"
         }
@@ -229,7 +226,7 @@ locals {
             ResourceConfig      = { KeepAlivePeriodInSeconds = 0 }
           }
           ResultPath = null
-          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "${target}: submit" }]
+          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${target}: submit" }]
           Next       = "${target}: submit"
         }
       },

@@ -42,9 +42,9 @@ locals {
   }
 
   _allow_follow = {
-    Sid      = "FollowAndStopTrainingJobsOfThisJob"
+    Sid      = "FollowTrainingJobsOfThisJob"
     Effect   = "Allow"
-    Action   = ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"]
+    Action   = ["sagemaker:DescribeTrainingJob"]
     Resource = local._job_arns
   }
 

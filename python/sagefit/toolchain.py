@@ -37,8 +37,9 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.text import Text
 
-from sagefit import console
+from sagefit import console, paths
 from sagefit.errors import DONE, FAILED, INTERRUPTED, SagefitError
 
 TERRAFORM_VERSION = "1.11.4"
@@ -51,14 +52,6 @@ PROVIDER_RANGE = ((5, 100), (6,))
 
 _TIMEOUT = 30.0
 _CHUNK = 1 << 18
-
-
-def default_home() -> Path:
-    """Return the state directory: ``SAGEFIT_HOME``, else ``.sagefit`` in the checkout or the working directory."""
-    if chosen := os.environ.get("SAGEFIT_HOME"):
-        return Path(chosen).absolute()
-    checkout = Path(__file__).resolve().parents[2]
-    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / ".sagefit"
 
 
 # --- Terraform -------------------------------------------------------------------------------------------------------
@@ -108,7 +101,7 @@ def install_terraform(version: str = TERRAFORM_VERSION, base_url: str | None = N
     digest that it must have, taken from a source that you trust.
     """
     base_url = (base_url or os.environ.get("SAGEFIT_TERRAFORM_RELEASES") or TERRAFORM_RELEASES).rstrip("/")
-    into = into or default_home() / "bin"
+    into = into or paths.home() / "bin"
     archive = f"terraform_{version}_{host_platform()}.zip"
     into.mkdir(parents=True, exist_ok=True)
     # Inside the target directory, so that the last step is a rename on one file system.
@@ -305,9 +298,9 @@ def terraform_environment(home: Path) -> dict[str, str]:
 def _user_settings(home: Path) -> Path | None:
     """Return the settings file that Terraform reads when we name none."""
     named = os.environ.get("TF_CLI_CONFIG_FILE")
-    paths = [Path(named).absolute()] if named else []
-    paths = [path for path in (*paths, Path.home() / ".terraformrc") if path != home / "terraformrc"]
-    return next(filter(Path.is_file, paths), None)
+    settings = [Path(named).absolute()] if named else []
+    settings = [path for path in (*settings, Path.home() / ".terraformrc") if path != home / "terraformrc"]
+    return next(filter(Path.is_file, settings), None)
 
 
 def _user_cache(home: Path) -> bool:
@@ -413,15 +406,15 @@ def setup(home: Path) -> None:
     try:
         binary = terraform_binary(home)
     except SagefitError as error:
-        console.err.print(f"{error.message}: fetching {TERRAFORM_VERSION}", markup=False)
+        console.err.print(f"{error.message}: fetching {TERRAFORM_VERSION}", markup=False, soft_wrap=True)
         install_terraform(into=home / "bin")
         binary = terraform_binary(home)
-    console.out.print(f"Terraform {terraform_version(binary)}: {binary}", markup=False)
+    console.out.print(f"Terraform {terraform_version(binary)}: {binary}", markup=False, soft_wrap=True)
     providers = find_providers(home)
     overlay = terraform_environment(home)
     if "TF_PLUGIN_CACHE_DIR" in overlay:
         _fill_cache(home, binary, os.environ | overlay)
-    console.out.print(f"AWS provider: {providers.origin}", markup=False)
+    console.out.print(f"AWS provider: {providers.origin}", markup=False, soft_wrap=True)
 
 
 def _fill_cache(home: Path, binary: Path, environment: Mapping[str, str]) -> None:
@@ -454,11 +447,11 @@ def _fill_cache(home: Path, binary: Path, environment: Mapping[str, str]) -> Non
 def main() -> int:
     """Run the set-up for the command line and return its exit code."""
     try:
-        setup(default_home())
+        setup(paths.home())
     except SagefitError as error:
-        console.err.print(f"error: {error.message}", style="red", markup=False)
+        console.err.print(Text(f"error: {error.message}", style="red"), soft_wrap=True)
         if error.hint:
-            console.err.print(error.hint, markup=False)
+            console.err.print(Text(f"hint: {error.hint}"), soft_wrap=True)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -34,7 +34,14 @@ _READ_VERBS = (
     "Test",
 )
 # Calls that hand out a result and change nothing, although their verb does not say so.
-_READS = {"AssumeRole", "AssumeRoleWithWebIdentity", "Encrypt", "Decrypt", "GenerateDataKey", "DecodeAuthorizationMessage"}
+_READS = {
+    "AssumeRole",
+    "AssumeRoleWithWebIdentity",
+    "Encrypt",
+    "Decrypt",
+    "GenerateDataKey",
+    "DecodeAuthorizationMessage",
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class CallLog:
     """Appends calls to a file, one JSON object a line."""
 
     def __init__(self, path: Path) -> None:
-        self._file = open(path, "w", buffering=1, opener=paths.private)
+        self._file = open(path, "w", buffering=1, opener=paths.private)  # noqa: SIM115 - open as long as the cloud
         self._lock = threading.Lock()
         self.count = 0
 
@@ -80,7 +87,7 @@ def calls_path() -> Path:
 def read_calls() -> Iterator[Call]:
     """Every call since the cloud was started; after it ended, the calls of the last one."""
     try:
-        with open(calls_path()) as file:
+        with calls_path().open() as file:
             for line in file:
                 if line.endswith("\n"):  # the last one may just be being written
                     yield Call(**json.loads(line))

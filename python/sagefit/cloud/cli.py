@@ -16,13 +16,12 @@ import typer
 from rich.table import Table
 
 from sagefit.cloud import control
+from sagefit.cloud.aws_environment import UNSET
 from sagefit.cloud.calls import read_calls
 from sagefit.console import err, out
 from sagefit.errors import FAILED, SagefitError
 
-app = typer.Typer(
-    name="cloud", help="An embedded cloud on 127.0.0.1: no account, real training.", no_args_is_help=True
-)
+app = typer.Typer(name="cloud", help="An embedded cloud on 127.0.0.1: no account, real training.", no_args_is_help=True)
 _P = ParamSpec("_P")
 
 
@@ -101,7 +100,7 @@ def env() -> None:
     """Print export lines for a shell."""
     for name, value in control.environment().items():
         print(f"export {name}={shlex.quote(value)}")
-    print("unset " + " ".join(control.UNSET))
+    print("unset " + " ".join(UNSET))
 
 
 @app.command()

@@ -10,7 +10,6 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-
 from moto.settings import moto_server_port
 
 #: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
@@ -18,6 +17,11 @@ INTERNAL_AGENT = "sagefit-executor"
 
 _lock = threading.Lock()
 _clients: dict[tuple[str, str, bool], Any] = {}
+
+
+def endpoint() -> str:
+    """This cloud's own address: by number, because "localhost" may be somebody else's port on ::1."""
+    return f"http://127.0.0.1:{moto_server_port()}"
 
 
 def internal(service: str, region: str) -> Any:
@@ -37,8 +41,7 @@ def _client(service: str, region: str, *, internal_call: bool) -> Any:
             _clients[key] = boto3.client(
                 service,
                 region_name=region,
-                # The address, not the name: "localhost" may be somebody else's port on ::1.
-                endpoint_url=f"http://127.0.0.1:{moto_server_port()}",
+                endpoint_url=endpoint(),
                 aws_access_key_id="embedded",
                 aws_secret_access_key="embedded",  # noqa: S106 - no secret, moto takes any
                 config=Config(

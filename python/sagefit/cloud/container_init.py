@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -74,11 +75,11 @@ def _kill_the_rest(group: int) -> None:
 
 def _children() -> list[int]:
     found = []
-    for entry in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else []):  # noqa: PTH208, PTH112
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{entry}/stat", "rb") as stat:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
             # The name in parentheses may hold anything; the parent's number is the second field after it.
-            if int(stat.read().rsplit(b")", 1)[1].split()[1]) == os.getpid():
-                found.append(int(entry))
+            if int(stat.read_bytes().rsplit(b")", 1)[1].split()[1]) == os.getpid():
+                found.append(int(stat.parent.name))
     return found
 
 

@@ -19,27 +19,13 @@ import psutil
 import sagefit
 from sagefit.cloud import faults as faults_file
 from sagefit.cloud import paths, record
+from sagefit.cloud.aws_environment import NO_FILES, PROXIES, REGION, UNSET, aws_variables, no_proxy
 from sagefit.errors import FAILED, SagefitError
 
 DEFAULT_MEMORY_SCALE = 1 / 16
-REGION = "us-east-1"
-#: Variables that would make an AWS client look elsewhere than at the embedded cloud.
-UNSET = (
-    "AWS_PROFILE",
-    "AWS_DEFAULT_PROFILE",
-    "AWS_SESSION_TOKEN",
-    "AWS_SECURITY_TOKEN",
-    "AWS_ROLE_ARN",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_CA_BUNDLE",
-)
 # Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _START_SECONDS = 60.0
 _END_SECONDS = 15.0
 
@@ -89,24 +75,7 @@ def environment() -> dict[str, str]:
     now = status()
     if now is None:
         raise SagefitError("the embedded cloud is not running", hint="start it with: sagefit cloud up")
-    return environment_of(now.endpoint)
-
-
-def environment_of(endpoint: str) -> dict[str, str]:
-    """As :func:`environment`, for a known endpoint."""
-    variables = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "embedded",
-        "AWS_SECRET_ACCESS_KEY": "embedded",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        # An error of the embedded cloud is an answer, not a hiccup: do not spend minutes on 25 retries.
-        "AWS_MAX_ATTEMPTS": "3",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-    }
-    return variables | _no_proxy(os.environ)
+    return aws_variables(now.endpoint) | no_proxy(os.environ)
 
 
 def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -217,8 +186,7 @@ def _launch(
     command += ["--memory-scale", repr(memory_scale)]
     if faults:
         command += ["--faults", faults]
-    log = open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private)
-    with log:
+    with open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private) as log:
         return subprocess.Popen(
             command,
             env=_server_environment(port),
@@ -234,11 +202,11 @@ def _server_environment(port: int) -> dict[str, str]:
     kept = {
         key: value
         for key, value in os.environ.items()
-        if key in _INHERITED or key in _PROXIES or key.startswith(_INHERITED_PREFIXES)
+        if key in _INHERITED or key in PROXIES or key.startswith(_INHERITED_PREFIXES)
     }
     return (
         kept
-        | _no_proxy(os.environ)
+        | no_proxy(os.environ)
         | {
             "MOTO_PORT": str(port),  # read when moto is imported
             "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
@@ -246,18 +214,8 @@ def _server_environment(port: int) -> dict[str, str]:
             "SAGEFIT_HOME": str(paths.home()),
             record.INSTANCE_VARIABLE: secrets.token_hex(8),
         }
-        # The server is an AWS client of itself: it must not find anybody's real credentials.
-        | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"}
+        | NO_FILES  # the server is an AWS client too: of itself
     )
-
-
-def _no_proxy(base: Mapping[str, str]) -> dict[str, str]:
-    """Keep loopback out of a proxy's hands, where there is a proxy."""
-    if not any(base.get(name) for name in _PROXIES):
-        return {}
-    before = base.get("NO_PROXY") or base.get("no_proxy") or ""
-    value = ",".join([*filter(None, before.split(",")), "127.0.0.1", "localhost"])
-    return {"NO_PROXY": value, "no_proxy": value}
 
 
 def _wait_until_up(server: subprocess.Popen[bytes]) -> CloudStatus:

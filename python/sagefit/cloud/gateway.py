@@ -10,6 +10,7 @@ import hmac
 import io
 import json
 import logging
+import uuid
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import Any
@@ -19,7 +20,7 @@ from xml.sax.saxutils import escape
 from moto.core.request import Request
 from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sagefit.cloud.calls import CallLog
 from sagefit.cloud.clients import INTERNAL_AGENT
@@ -29,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
 _STATUS_LINES = {200: "200 OK", 400: "400 Bad Request", 404: "404 Not Found"}
 _UNSUPPORTED = "UnsupportedOperation"
+_FAILURE = "EmbeddedCloudFailure"
 StartResponse = Callable[..., Any]
 
 
@@ -46,11 +48,13 @@ class Gateway(DomainDispatcherApplication):
         if environ.get("PATH_INFO") == STATUS_PATH:
             return self._answer_status(environ, start_response)
         began = datetime.now(timezone.utc)
-        service, action = "unknown", str(environ.get("REQUEST_METHOD"))
+        service, action = _signed_for(environ), str(environ.get("REQUEST_METHOD"))
         status = 500
         try:
+            if self._is_unknown(environ):
+                raise NotImplementedError
             application = self.get_application(environ)
-            service = getattr(application, "service", None) or "unknown"
+            service = getattr(application, "service", service)
             action = action_of(environ, service)
             answer = _Answer()
             body = b"".join(application(environ, answer.start))
@@ -66,12 +70,17 @@ class Gateway(DomainDispatcherApplication):
         except Exception as error:
             _LOG.exception("%s:%s failed inside the embedded cloud", service, action)
             problem = f"failed inside the embedded cloud: {type(error).__name__}: {error}"
-            status, headers, body = _refusal(environ, service, action, problem)
+            status, headers, body = _refusal(environ, service, action, problem, code=_FAILURE)
             start_response(_STATUS_LINES[status], headers)
         finally:
             if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
                 self._calls.add(began, _BOTO_NAMES.get(service, service), action, environ["REQUEST_METHOD"], status)
         return [body]
+
+    def _is_unknown(self, environ: dict[str, Any]) -> bool:
+        """Whether moto has nothing for the service at all; it would fail with an error of its own."""
+        host = self.infer_service_region_host(environ, str(environ.get("PATH_INFO", "")))
+        return host is not None and self.get_backend_for_host(host) is None
 
     def _answer_status(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
         sent = environ.get("HTTP_" + TOKEN_HEADER.upper().replace("-", "_"), "")
@@ -81,6 +90,12 @@ class Gateway(DomainDispatcherApplication):
         body = json.dumps(self._status() | {"calls": self._calls.count}).encode()
         start_response(_STATUS_LINES[200], [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
+
+
+def _signed_for(environ: dict[str, Any]) -> str:
+    """The service a request was signed for."""
+    parts = str(environ.get("HTTP_AUTHORIZATION", "")).split(",")[0].split("/")
+    return parts[3] if len(parts) == 5 else "unknown"
 
 
 class _Answer:
@@ -133,20 +148,21 @@ def _form(environ: dict[str, Any]) -> str:
 
 
 def _refusal(
-    environ: dict[str, Any], service: str, action: str, why: str
+    environ: dict[str, Any], service: str, action: str, why: str, *, code: str = _UNSUPPORTED
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     name = _BOTO_NAMES.get(service, service)
-    message = f"{name}:{action} {why}"
+    message = f"{name}:{action} {why}"[:1000]
     _LOG.warning("refused: %s", message)
     if _speaks_json(environ, name):
-        body = json.dumps({"__type": _UNSUPPORTED, "message": message, "Message": message})
-        headers = [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-ErrorType", _UNSUPPORTED)]
+        body = json.dumps({"__type": code, "message": message, "Message": message})
+        headers = [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-ErrorType", code)]
     else:
-        error = f"<Error><Code>{_UNSUPPORTED}</Code><Message>{escape(message)}</Message></Error>"
+        error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
         body = error if name == "s3" else f"<ErrorResponse>{error}<RequestId>-</RequestId></ErrorResponse>"
         headers = [("Content-Type", "text/xml")]
     encoded = body.encode()
-    return 400, [*headers, ("Content-Length", str(len(encoded)))], encoded
+    headers += [("Content-Length", str(len(encoded))), ("x-amzn-RequestId", str(uuid.uuid4()))]
+    return 400, headers, encoded
 
 
 def _speaks_json(environ: dict[str, Any], service: str) -> bool:

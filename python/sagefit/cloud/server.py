@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from moto.server import MotoRequestHandler
+from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
 from sagefit.cloud import extensions, paths, record
@@ -25,7 +25,7 @@ from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.gateway import Gateway
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("sagefit.cloud.server")  # as a program its own name would be __main__
 
 
 class _QuietHandler(MotoRequestHandler):

@@ -104,7 +104,13 @@ def utilisation(host: str, shares: dict[str, float]) -> list[dict[str, Any]]:
     """Metrics of one host, ``<job>/algo-N``, in percent."""
     time_now = datetime.now(timezone.utc)
     return [
-        {"MetricName": name, "Value": value, "Unit": "Percent", "Timestamp": time_now, "Dimensions": _dimension("Host", host)}
+        {
+            "MetricName": name,
+            "Value": value,
+            "Unit": "Percent",
+            "Timestamp": time_now,
+            "Dimensions": _dimension("Host", host),
+        }
         for name, value in shares.items()
     ]
 

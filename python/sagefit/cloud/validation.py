@@ -13,6 +13,7 @@ from typing import Any
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 from moto.core.utils import get_service_model
 
+KEEP_ALIVE_WITH_SPOT = "KeepAlivePeriodInSeconds is not supported when EnableManagedSpotTraining is set to true"
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -30,8 +31,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 @cache
 def input_shape(operation: str) -> Shape:
     """The request of an operation of SageMaker, as botocore models it."""
-    shape = get_service_model("sagemaker").operation_model(operation).input_shape
-    assert shape is not None  # noqa: S101 - every operation used here has a request
+    shape: Shape = get_service_model("sagemaker").operation_model(operation).input_shape
     return shape
 
 
@@ -41,8 +41,7 @@ def problems_of(operation: str, request: dict[str, Any]) -> list[str]:
 
 
 def _check(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    expected = _TYPES.get(shape.type_name, (object,))
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected and object not in expected):
+    if not _fits(value, _TYPES.get(shape.type_name, (object,))):
         yield f"Value at '{path}' failed to satisfy constraint: Member must be a {shape.type_name}"
         return
     yield from _check_limits(shape, value, path)
@@ -55,6 +54,12 @@ def _check(shape: Shape, value: Any, path: str) -> Iterator[str]:
         for key, item in value.items():
             yield from _check(shape.key, key, f"{path}.key")
             yield from _check(shape.value, item, f"{path}.{key}")
+
+
+def _fits(value: Any, expected: tuple[type, ...]) -> bool:
+    if isinstance(value, bool):  # which Python takes for an int
+        return bool in expected or object in expected
+    return isinstance(value, expected)
 
 
 def _check_structure(shape: StructureShape, value: dict[str, Any], path: str) -> Iterator[str]:
@@ -119,6 +124,11 @@ def _algorithm(request: dict[str, Any]) -> Iterator[str]:
     algorithm = request["AlgorithmSpecification"]
     if ("TrainingImage" in algorithm) == ("AlgorithmName" in algorithm):
         yield "You must specify exactly one of TrainingImage and AlgorithmName in AlgorithmSpecification"
+    for metric in algorithm.get("MetricDefinitions", []):
+        try:
+            re.compile(metric["Regex"])
+        except re.error as error:
+            yield f"Invalid regex in MetricDefinitions for {metric['Name']}: {error}"
 
 
 def _resources(request: dict[str, Any]) -> Iterator[str]:
@@ -145,7 +155,7 @@ def _spot(request: dict[str, Any]) -> Iterator[str]:
     elif longest < limits.get("MaxRuntimeInSeconds", 86400):
         yield "Invalid MaxWaitTimeInSeconds. It must be equal to or greater than MaxRuntimeInSeconds"
     if request["ResourceConfig"].get("KeepAlivePeriodInSeconds"):
-        yield "KeepAlivePeriodInSeconds is not supported when EnableManagedSpotTraining is set to true"
+        yield KEEP_ALIVE_WITH_SPOT
 
 
 def _channels(request: dict[str, Any]) -> Iterator[str]:

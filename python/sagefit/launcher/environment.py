@@ -15,15 +15,18 @@ OWN = "sagefit"  # the channel with this launcher
 HIDDEN = (CODE, OWN)
 
 
-class Problem(Exception):
+class CannotStartError(Exception):
     """The job cannot start, for a reason its author can act on."""
+
+    def __init__(self, message: str, failure_class: str = "code") -> None:
+        super().__init__(message)
+        self.failure_class = failure_class
 
 
 class Job(NamedTuple):
     """What SageMaker told this container about the training job."""
 
     root: Path
-    name: str
     host: str
     hosts: list[str]
     instance_type: str
@@ -54,7 +57,6 @@ def read_job(root: Path) -> Job:
     raw = _read(root, "hyperparameters.json")
     return Job(
         root=root,
-        name=os.environ.get("TRAINING_JOB_NAME", ""),
         host=host,
         hosts=[str(name) for name in resources.get("hosts", [host])],
         instance_type=str(resources.get("current_instance_type", "")),
@@ -74,11 +76,17 @@ def unpack_code(job: Job, entry_point: str) -> Path:
     if not script.is_file():
         there = sorted(str(path.relative_to(job.code)) for path in job.code.rglob("*") if path.is_file())
         listing = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "") if there else "nothing"
-        raise Problem(
+        raise CannotStartError(
             f"entry point {entry_point!r} is not in the channel '{CODE}', which holds {listing}: "
             "set code.entry_point to a file of code.source_dir"
         )
     return script
+
+
+def make_folders(job: Job) -> None:
+    """Makes the folders that the script may write to."""
+    for folder in (job.root / "model", job.output / "data", job.checkpoints):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
@@ -115,7 +123,7 @@ def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
             result["SM_HP_" + spelling.upper()] = value
     result["SM_TRAINING_ENV"] = json.dumps(
         {
-            "job_name": job.name,
+            "job_name": os.environ.get("TRAINING_JOB_NAME", ""),
             "hosts": job.hosts,
             "current_host": job.host,
             "hyperparameters": typed,
@@ -124,8 +132,6 @@ def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
             "output_data_dir": result["SM_OUTPUT_DATA_DIR"],
         }
     )
-    for folder in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_CHECKPOINT_DIR"):
-        Path(result[folder]).mkdir(parents=True, exist_ok=True)
     return result
 
 
@@ -151,9 +157,11 @@ def _read(root: Path, name: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read: {error}") from error
+        raise CannotStartError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise Problem(f"{path} cannot be read: it holds a {type(content).__name__}, not an object of names and values")
+        raise CannotStartError(
+            f"{path} cannot be read: it holds a {type(content).__name__}, not an object of names and values"
+        )
     return content
 
 

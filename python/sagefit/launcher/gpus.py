@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from typing import Any
+from typing import IO, Any
 
 QUERY = [
     "nvidia-smi",
@@ -29,7 +29,7 @@ class Gpus:
             )
         except OSError:
             return
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
 
     def peaks(self) -> list[dict[str, Any]]:
@@ -50,9 +50,8 @@ class Gpus:
             self._reader.join(timeout=2)
             self._process.wait()
 
-    def _read(self) -> None:
-        assert self._process and self._process.stdout  # noqa: S101 -- started only with both
-        with self._process.stdout as lines:
+    def _read(self, lines: IO[str]) -> None:
+        with lines:
             for line in lines:
                 fields = [field.strip() for field in line.split(",")]
                 if len(fields) == 4 and all(fields[number].isdigit() for number in (0, 2, 3)):

@@ -3,137 +3,126 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import environment, patterns, report
+from . import environment, report, verdict
 from .process import Console, Ended, Program, Stop
-from .recorder import Recorder
+from .recorder import NOTHING, Recorder
 
-CANNOT_START = 2
+CANNOT_START = Ended(2, None)
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
     """Runs the job described by the configuration files and returns the script's exit code."""
     options = _options(command_line)
     root = Path(os.environ.get("SAGEFIT_ML_ROOT") or "/opt/ml")
-    (root / "output").mkdir(parents=True, exist_ok=True)
-    stale = root / "output" / "failure"  # of a run that was interrupted and is now restarted here
-    if stale.exists():
-        stale.unlink()
-    run = _Run(root, options)
+    run = _Run(root, options.entry_point)
     try:
-        return run.run()
-    except environment.Problem as problem:
-        return run.fail(Ended(CANNOT_START, None), "code", str(problem))
+        return run.run(options.arguments, options.isolated)
+    except environment.CannotStartError as problem:
+        return run.fail(CANNOT_START, problem.failure_class, str(problem))
+    except Exception as fault:
+        traceback.print_exc()
+        return run.fail(CANNOT_START, "internal", f"the launcher failed: {type(fault).__name__}: {fault}")
 
 
 class _Run:
-    def __init__(self, root: Path, options: argparse.Namespace) -> None:
-        self._options = options
-        self._output = root / "output"
+    """One run of the script, and what is known of it so far."""
+
+    def __init__(self, root: Path, entry_point: str) -> None:
         self._root = root
+        self._output = root / "output"
+        self._entry_point = entry_point
         self._console = Console()
         self._stop = Stop()
-        self._recorder: Recorder | None = None
         self._job: environment.Job | None = None
+        self._recorder: Recorder | None = None
         self._started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def run(self) -> int:
+    def run(self, arguments: Sequence[str], isolated: bool) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            (self._output / "failure").unlink()  # of a run that was interrupted and now starts again on this host
         job = self._job = environment.read_job(self._root)
-        script = environment.unpack_code(job, self._options.entry_point)
-        words = [*environment.arguments(job.hyperparameters), *self._options.arguments]
+        script = environment.unpack_code(job, self._entry_point)
+        environment.make_folders(job)
+        words = [*environment.arguments(job.hyperparameters), *arguments]
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment.variables(job, words)}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(job.code), os.environ.get("PYTHONPATH")]))
-        self._install(job.code / "requirements.txt", variables)
+        self._install(job.code, variables, isolated)
         if self._stop.requested:
             return self.fail(Ended(128 + signal.SIGTERM, signal.SIGTERM), "stopped", "stopped before the script began")
         interpreter = "/bin/sh" if script.suffix == ".sh" else sys.executable
         program = Program([interpreter, str(script), *words], job.code, variables, self._console)
         self._stop.watch(program)
-        self._recorder = Recorder(program.pid, self._console, lambda: self._write(None, None, None))
-        self._recorder.start()
-        self._write(None, None, None)
+        recorder = self._recorder = Recorder(program.pid, self._console, self._report)
+        recorder.start()
         ended = program.wait()
-        self._recorder.stop()
-        if ended.exit_code == 0:
-            self._write(ended, None, None)
-            return 0
-        return self.fail(ended, *self._judge(ended, program.last_lines))
+        recorder.stop()
+        if ended.exit_code:
+            lines = [*program.last_lines, *self._own_words()]
+            return self.fail(ended, *verdict.judge(self._entry_point, ended, lines, recorder, self._stop.requested))
+        self._report(ended)
+        return 0
 
     def fail(self, ended: Ended, failure_class: str, evidence: str) -> int:
         """Writes down why, and returns the exit code."""
-        self._write(ended, failure_class, evidence)
-        self._console.line(report.write_failure(self._output, failure_class, evidence))
+        self._report(ended, failure_class, evidence)
+        text = report.failure_text(failure_class, evidence)
+        with contextlib.suppress(OSError):  # the disk may be full: the log still says it
+            report.write_failure(self._output, text)
+        self._console.line(text)
         return ended.exit_code
 
-    def _install(self, requirements: Path, variables: dict[str, str]) -> None:
+    def _install(self, code: Path, variables: dict[str, str], isolated: bool) -> None:
+        requirements = code / "requirements.txt"
         if not requirements.is_file():
             return
         command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        command += ["--no-index"] if self._options.isolated else []  # what the image already has is still accepted
-        program = Program([*command, "-r", str(requirements)], requirements.parent, variables, self._console)
+        command += ["--no-index"] if isolated else []  # what the image already has still counts as installed
+        program = Program([*command, "-r", str(requirements)], code, variables, self._console)
         self._stop.watch(program)
         ended = program.wait()
         if ended.exit_code and not self._stop.requested:
-            _, said = patterns.last_words(patterns.load(), program.last_lines, quiet=1)
-            raise environment.Problem(
-                "requirements.txt could not be installed"
-                + (
-                    " because the job has no network: put the packages into the image, or set resources.network_isolation to false"
-                    if self._options.isolated
-                    else ""
-                )
-                + f" ({said})"
+            failure_class, said = verdict.last_words(program.last_lines)
+            raise environment.CannotStartError(
+                f"requirements.txt could not be installed: {said}. "
+                "A job without network (resources.network_isolation) needs its packages in the image.",
+                failure_class,
             )
-
-    def _judge(self, ended: Ended, lines: list[str]) -> tuple[str, str]:
-        assert self._recorder  # noqa: S101 -- a script that ended was recorded
-        name = self._options.entry_point
-        how = f"{name} ended with exit code {ended.exit_code}"
-        if ended.signal:
-            verb = "killed" if ended.signal == signal.SIGKILL else "ended"
-            how = f"{name} was {verb} (signal {int(ended.signal)})"
-        if self._stop.requested:
-            return "stopped", how + " after a request to stop (SIGTERM)"
-        if ended.signal == signal.SIGKILL:
-            how += f" with the host at {self._recorder.describe()}"
-            if self._recorder.killed_for_memory():
-                return "host_memory", how
-        match, said = patterns.last_words(patterns.load(), [*lines, *self._own_words()], quiet=5 if ended.signal else 1)
-        if match and ended.signal != signal.SIGKILL:
-            return match.pattern.failure_class, f"{how}: {said}"
-        if self._recorder.kernel_killed():
-            return "host_memory", f"{how} after the kernel killed one of its processes for memory: {said}"
-        return "code", f"{how}: {said}" if said else how
 
     def _own_words(self) -> list[str]:
         """What the script itself wrote into the failure file, which is its right."""
-        path = self._output / "failure"
-        return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+        with contextlib.suppress(OSError):
+            return (self._output / "failure").read_text(encoding="utf-8", errors="replace").splitlines()
+        return []
 
-    def _write(self, ended: Ended | None, failure_class: str | None, evidence: str | None) -> None:
+    def _report(
+        self, ended: Ended | None = None, failure_class: str | None = None, evidence: str | None = None
+    ) -> None:
         job = self._job
         host = job.host if job else "algo-1"
         content: dict[str, Any] = {
             "schema": 1,
-            "entry_point": self._options.entry_point,
-            "training_job": job.name if job else os.environ.get("TRAINING_JOB_NAME", ""),
+            "entry_point": self._entry_point,
+            "training_job": os.environ.get("TRAINING_JOB_NAME", ""),
             "host": host,
             "exit_code": ended.exit_code if ended else None,
             "signal": ended.signal if ended else None,
             "class": failure_class,
             "evidence": evidence,
             "started": self._started,
+            **(self._recorder.summary() if self._recorder else NOTHING),
         }
-        if self._recorder:
-            content.update(self._recorder.summary())
-        report.write_report(self._output, host, job.hosts[0] if job else host, content)
+        with contextlib.suppress(OSError):  # training is worth more than its record
+            report.write_report(self._output, host, job.hosts[0] if job else host, content)
 
 
 def _options(command_line: Sequence[str] | None) -> argparse.Namespace:

@@ -90,7 +90,7 @@ def _files(group: Path) -> tuple[str, str, str, str]:
 def _descendants(top: int, proc: Path) -> list[int]:
     children: dict[int, list[int]] = {}
     try:
-        pids = [int(name) for name in os.listdir(str(proc)) if name.isdigit()]
+        pids = [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()]
     except OSError:
         return []
     for pid in pids:

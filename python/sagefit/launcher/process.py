@@ -92,15 +92,13 @@ class Program:
     def _read(self, source: IO[bytes], target: IO[bytes]) -> None:
         is_error = target is sys.stderr.buffer
         rest = b""
-        while True:
-            chunk = os.read(source.fileno(), 65536)
-            if not chunk:
-                break
-            self._console.write(target, chunk)
-            *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-            rest = rest[-KEPT_CHARACTERS:]
-            self._keep(whole, is_error)
-        self._keep([rest] if rest else [], is_error)
+        with source:
+            for chunk in iter(lambda: os.read(source.fileno(), 65536), b""):
+                self._console.write(target, chunk)
+                *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
+                rest = rest[-KEPT_CHARACTERS:]
+                self._keep(whole, is_error)
+        self._keep([rest], is_error)
 
     def _keep(self, lines: Sequence[bytes], is_error: bool) -> None:
         for line in filter(bytes.strip, lines):

@@ -18,6 +18,12 @@ PRINT_EVERY = 30.0  # seconds between two metric lines
 KEPT_SAMPLES = 120
 NEAR = 0.85  # this share of the limit is close enough for a kill to have been for memory
 RECENT = 2.0  # seconds before the end that count for it
+NOTHING: dict[str, Any] = {
+    "seconds": 0.0,
+    "host_memory": {"peak_bytes": 0, "limit_bytes": None, "source": "none"},
+    "gpus": [],
+    "samples": [],
+}
 
 
 class Recorder:
@@ -33,7 +39,7 @@ class Recorder:
         self._others_peak = memory.children_peak()  # of children before this program, such as pip
         self._gpus = Gpus()
         self._started = time.monotonic()
-        self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT_SAMPLES)
+        self._samples: deque[tuple[float, int]] = deque(maxlen=KEPT_SAMPLES)
         self._peak = 0
         self._highest = 0  # since the last metric line
         self._over = threading.Event()
@@ -43,6 +49,7 @@ class Recorder:
         """Takes the first sample and goes on in the background."""
         self._sample()
         self.print()
+        self._write()
         self._thread.start()
 
     def stop(self) -> None:
@@ -58,21 +65,17 @@ class Recorder:
 
     def killed_for_memory(self) -> bool:
         """Whether a kill at the end of the recording was the kernel's answer to a lack of host memory."""
-        if self.kernel_killed():
-            return True
-        end = self._samples[-1]["seconds"] if self._samples else 0.0
-        last = [sample["host_bytes"] for sample in self._samples if sample["seconds"] >= end - RECENT]
-        return bool(self._limit.size) and max(last, default=0) >= NEAR * (self._limit.size or 0)
+        near = self._limit.size is not None and self._last_use() >= NEAR * self._limit.size
+        return near or self.kernel_killed()
 
     def kernel_killed(self) -> bool:
         """Whether the kernel counted a kill for memory in this container since the start."""
         return memory.group_kills(self._groups) > self._kills
 
-    def describe(self) -> str:
-        """Host memory in words: ``0.49 of 0.50 GiB``."""
-        limit = self._limit.size
-        peak = min(self._peak, limit) if limit else self._peak
-        return f"{peak / report.GIB:.2f}" + (f" of {limit / report.GIB:.2f}" if limit else "") + " GiB"
+    def at_the_end(self) -> str:
+        """Host memory shortly before the end, in words: ``0.49 of 0.50 GiB``."""
+        limit = f" of {self._limit.size / report.GIB:.2f}" if self._limit.size else ""
+        return f"{self._last_use() / report.GIB:.2f}{limit} GiB"
 
     def summary(self) -> dict[str, Any]:
         """The measured part of sagefit.json."""
@@ -84,13 +87,17 @@ class Recorder:
                 "source": "cgroup" if self._limit.group else "process tree",
             },
             "gpus": self._gpus.peaks(),
-            "samples": list(self._samples),
+            "samples": [{"seconds": seconds, "host_bytes": used} for seconds, used in list(self._samples)],
         }
 
     def print(self) -> None:
         """Prints a metric line: the highest values since the line before."""
         highest, self._highest = self._highest, 0
         self._console.line(report.metric_line(highest, self._peak, self._limit.size, self._gpus.highest_percent()))
+
+    def _last_use(self) -> int:
+        end, _ = self._samples[-1]
+        return max(used for seconds, used in self._samples if seconds >= end - RECENT)
 
     def _run(self) -> None:
         written = printed = self._started
@@ -117,4 +124,4 @@ class Recorder:
     def _remember(self, used: int) -> None:
         self._peak = max(self._peak, used)
         self._highest = max(self._highest, used)
-        self._samples.append({"seconds": round(time.monotonic() - self._started, 2), "host_bytes": used})
+        self._samples.append((round(time.monotonic() - self._started, 2), used))

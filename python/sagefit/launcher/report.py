@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,16 @@ def write_report(output: Path, host: str, first_host: str, content: dict[str, An
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(name + ".part")
     part.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
-    os.replace(str(part), str(target))
+    part.replace(target)
 
 
-def write_failure(output: Path, failure_class: str, evidence: str) -> str:
-    """Writes the failure file, whose text becomes the job's FailureReason, and returns that text."""
+def failure_text(failure_class: str, evidence: str) -> str:
+    """What the job's FailureReason will say: one line that the table of failure patterns knows."""
     text = f"sagefit: {failure_class}: {' '.join(evidence.split())}"
-    text = text if len(text) <= LONGEST_FAILURE else text[: LONGEST_FAILURE - 3] + "..."
+    return text if len(text) <= LONGEST_FAILURE else text[: LONGEST_FAILURE - 3] + "..."
+
+
+def write_failure(output: Path, text: str) -> None:
+    """Writes the failure file, from which SageMaker takes the FailureReason."""
     output.mkdir(parents=True, exist_ok=True)
     (output / "failure").write_text(text, encoding="utf-8")
-    return text

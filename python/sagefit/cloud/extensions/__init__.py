@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sagefit.cloud.executor import Executor
-from sagefit.cloud.extensions import cloudwatch, sagemaker, servicequotas, stepfunctions
+from sagefit.cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, stepfunctions
 from sagefit.cloud.faults import Faults
 
 
@@ -11,5 +11,6 @@ def install(executor: Executor, faults: Faults) -> None:
     """Put all extensions in place; to be called before the first request."""
     stepfunctions.install()
     cloudwatch.install()
+    s3.install()
     servicequotas.install()
     sagemaker.install(executor, faults)

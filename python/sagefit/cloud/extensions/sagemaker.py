@@ -7,11 +7,11 @@ import threading
 from datetime import datetime, timezone
 from typing import Any
 
-from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, EmptyResult
 from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
 from moto.sagemaker import urls
+from moto.sagemaker.exceptions import SagemakerClientError
 from moto.sagemaker.responses import SageMakerResponse
 
 from sagefit.cloud import quotas, validation
@@ -24,8 +24,8 @@ _creation = threading.Lock()
 _parts: dict[str, Any] = {}
 
 
-def _invalid(message: str) -> ServiceException:
-    return ServiceException("ValidationException", message)
+def _invalid(message: str) -> SagemakerClientError:
+    return SagemakerClientError("ValidationException", message)
 
 
 class SageMaker(SageMakerResponse):
@@ -58,7 +58,7 @@ class SageMaker(SageMakerResponse):
         job = TrainingJob(request, account=self.current_account, region=self.region, partition=self.partition)
         with _creation:  # name, quota and warm pool are looked up and taken in one step
             if job.name in self._jobs:
-                raise ServiceException(
+                raise SagemakerClientError(
                     "ResourceInUse",
                     "Training job names must be unique within an AWS account and region, and a training job with this "
                     f"name already exists ({self._jobs[job.name].arn})",
@@ -94,7 +94,9 @@ class SageMaker(SageMakerResponse):
             if not job.active and job.pool_status != "Available":
                 raise _invalid(f"The warm pool of training job {job.name} is {job.pool_status or 'not there'}.")
             if seconds and job.spot:
-                raise _invalid("KeepAlivePeriodInSeconds is not supported when EnableManagedSpotTraining is set to true")
+                raise _invalid(
+                    "KeepAlivePeriodInSeconds is not supported when EnableManagedSpotTraining is set to true"
+                )
             job.keep(seconds)
         for key in ("ProfilerConfig", "ProfilerRuleConfigurations", "RemoteDebugConfig"):
             if key in request:
@@ -136,9 +138,11 @@ class SageMaker(SageMakerResponse):
         faults: Faults = _parts["faults"]
         outcome = faults.next(job.name, job.instance_type)
         if outcome and outcome.throttle:
-            raise ServiceException("ThrottlingException", "Rate exceeded")
+            raise SagemakerClientError("ThrottlingException", "Rate exceeded")
         if outcome and outcome.api_error:
-            raise ServiceException(outcome.api_error, outcome.message or f"{outcome.api_error} from the faults file")
+            raise SagemakerClientError(
+                outcome.api_error, outcome.message or f"{outcome.api_error} from the faults file"
+            )
         return outcome
 
     def _check_role(self, arn: str) -> None:
@@ -178,7 +182,7 @@ class SageMaker(SageMakerResponse):
             if other.active and other.instance_type == job.instance_type and other.spot == job.spot
         ]
         if sum(same) + job.instance_count > allowed:
-            raise ServiceException(
+            raise SagemakerClientError(
                 "ResourceLimitExceeded",
                 f"The account-level service limit '{job.instance_type} {usage}' is {allowed:g} Instances, with current "
                 f"utilization of {sum(same)} Instances and a request delta of {job.instance_count} Instances. Please "

@@ -45,7 +45,7 @@ class StepFunctions(StepFunctionResponse):
         machine = self.stepfunction_backend.describe_state_machine(self._get_param("stateMachineArn"))
         versions = [
             {"stateMachineVersionArn": version.arn, "creationDate": version.creation_date}
-            for version in reversed(machine.versions)
+            for _, version in sorted(machine.versions.items(), reverse=True)
         ]
         return ActionResult({"stateMachineVersions": versions})
 
@@ -117,9 +117,10 @@ def _dangling(machine: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
 
 def _adapt_interpreter() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
-        state_task_service_aws_sdk as aws_sdk,
+        state_task_service_aws_sdk,
     )
 
+    aws_sdk: Any = state_task_service_aws_sdk
     aws_sdk.boto_client_for = clients.for_states
     # On AWS the errors of this service are called "SageMaker.<name>".
     aws_sdk._SERVICE_ERROR_NAMES["sagemaker"] = "SageMaker"

@@ -1,0 +1,5 @@
+"""``python -m sagefit``."""
+
+from sagefit.cli import main
+
+main()

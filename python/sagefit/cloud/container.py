@@ -1,0 +1,149 @@
+"""One host of a training job: its ``/opt/ml``, its processes, its memory limit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sagefit.cloud import container_init
+from sagefit.cloud.memory_watch import MemoryWatch
+
+ML = "/opt/ml"
+_LINE_LIMIT = 256 * 1024
+
+
+@dataclass
+class Container:
+    """A host, ``algo-N``. Its folder ``ml`` is what ``/opt/ml`` is in a real container."""
+
+    name: str
+    folder: Path
+    memory_limit: int
+    on_line: Callable[[str], None]
+    temporary: str = field(default="", init=False)
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _watch: MemoryWatch | None = field(default=None, init=False)
+    _pump: threading.Thread | None = field(default=None, init=False)
+    _cpu: tuple[float, dict[int, float]] = field(default=(0.0, {}), init=False)
+
+    @property
+    def ml(self) -> Path:
+        """What ``/opt/ml`` is here."""
+        return self.folder / "ml"
+
+    def prepare(self, config: dict[str, Any]) -> None:
+        """Make the folders and write the files of ``/opt/ml/input/config``."""
+        for part in ("input/config", "input/data", "model", "output/data", "code"):
+            (self.ml / part).mkdir(parents=True, exist_ok=True)
+        for name, content in config.items():
+            (self.ml / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
+        for part in ("home", "work"):
+            (self.folder / part).mkdir(exist_ok=True)
+        self.temporary = tempfile.mkdtemp(prefix="sagefit-")  # short: sockets in it have names of 108 bytes at most
+
+    def localise(self, text: str) -> str:
+        """A path below ``/opt/ml``, as it is here."""
+        if text == ML or text.startswith(f"{ML}/"):
+            return str(self.ml) + text[len(ML) :]
+        return text
+
+    def start(self, command: list[str], environment: dict[str, str]) -> None:
+        """Run the command."""
+        init = [sys.executable, "-I", "-S", container_init.__file__]
+        self._process = subprocess.Popen(
+            [*init, *map(self.localise, command)],
+            env={name: self.localise(value) for name, value in environment.items()},
+            cwd=self.folder / "work",
+            stdin=subprocess.PIPE,  # the life line: nothing is ever written to it
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        self._pump = threading.Thread(target=self._read_lines, daemon=True)
+        self._pump.start()
+        self._watch = MemoryWatch(self._process.pid, self.memory_limit)
+        self._watch.start()
+        self._cpu = (time.monotonic(), {})
+
+    def _read_lines(self) -> None:
+        process = self._process
+        if process is None or process.stdout is None:
+            return
+        for line in iter(lambda: process.stdout.readline(_LINE_LIMIT), ""):  # type: ignore[union-attr]
+            self.on_line(line.rstrip("\n"))
+
+    def poll(self) -> int | None:
+        """Exit code, or None while it runs. Once there is one, all its lines were read."""
+        if self._process is None:
+            return None
+        code = self._process.poll()
+        if code is None:
+            return None
+        if self._watch:
+            self._watch.stop()
+        if self._pump:
+            self._pump.join(5)
+        return code if code >= 0 else 128 - code
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the command."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Kill everything in it, and wait until it is gone."""
+        process = self._process
+        if process is None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self.poll()
+
+    def close(self) -> None:
+        """Kill what runs, and remove what is outside of its folder."""
+        self.kill()
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
+
+    @property
+    def memory_kills(self) -> int:
+        """How many of its processes were killed for memory."""
+        return self._watch.kills if self._watch else 0
+
+    @property
+    def failure(self) -> str | None:
+        """What the command wrote to ``/opt/ml/output/failure``."""
+        try:
+            return (self.ml / "output" / "failure").read_text(errors="replace").strip() or None
+        except OSError:
+            return None
+
+    def shares(self) -> dict[str, float]:
+        """Memory and processor use in percent: of the limit, and of one processor."""
+        if self._watch is None or self.poll() is not None:
+            return {}
+        before, used_before = self._cpu
+        at, used = time.monotonic(), self._watch.cpu_seconds()
+        self._cpu = (at, used)
+        spent = sum(max(0.0, seconds - used_before.get(pid, 0.0)) for pid, seconds in used.items())
+        return {
+            "MemoryUtilization": 100 * self._watch.used() / self.memory_limit,
+            "CPUUtilization": 100 * spent / max(at - before, 1e-3),
+        }

@@ -1,0 +1,58 @@
+"""S3: conditions of bucket policies. moto applies a statement whatever its condition says, so that a policy which
+refuses plain HTTP refuses everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import has_request_context, request
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.s3.models import FakeBucket
+
+_OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
+    "Bool": lambda given, wanted: given is not None and given in wanted,
+    "Null": lambda given, wanted: ("true" if given is None else "false") in wanted,
+    "NumericLessThan": lambda given, wanted: given is not None and any(float(given) < float(w) for w in wanted),
+    "StringEquals": lambda given, wanted: given is not None and given in wanted,
+    "StringNotEquals": lambda given, wanted: given not in wanted,
+}
+
+
+def applies(condition: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
+    """Whether all parts of a policy condition hold. An operator that is not known here does not hold."""
+    return all(
+        operator in _OPERATORS and _OPERATORS[operator](context.get(key), _texts(wanted))
+        for operator, keys in condition.items()
+        for key, wanted in keys.items()
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(v).lower() if isinstance(v, bool) else str(v) for v in (value if isinstance(value, list) else [value])]
+
+
+def _context() -> dict[str, str]:
+    """The condition keys of this request. Loopback stands for the TLS of the real service."""
+    context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
+    headers = request.headers if has_request_context() else {}
+    return context | {f"s3:{k.lower()}": v for k, v in headers.items() if k.lower().startswith("x-amz-")}
+
+
+def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
+    if bucket.policy is None:
+        return PermissionResult.NEUTRAL
+    document = json.loads(bucket.policy)
+    context = _context()
+    document["Statement"] = [
+        {key: value for key, value in statement.items() if key != "Condition"}
+        for statement in document["Statement"]
+        if applies(statement.get("Condition", {}), context)
+    ]
+    return IAMPolicy(json.dumps(document)).is_action_permitted(action, resource)
+
+
+def install() -> None:
+    """Put this check in place of moto's."""
+    FakeBucket.get_permission = _get_permission

@@ -1,0 +1,56 @@
+"""What is generated is up to date, and what is written is true."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from sagefit.job.load import job_files
+from sagefit.job.model import Job, Resources
+from sagefit.job.schema import schema
+from sagefit.paths import ROOT
+
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("modules/*/README.md"),
+        *ROOT.glob("examples/**/README.md"),
+    ]
+)
+
+
+def test_the_schema_is_up_to_date() -> None:
+    written = json.loads((ROOT / "docs/job.schema.json").read_text(encoding="utf-8"))
+    assert written == json.loads(json.dumps(schema())), "run: make docs"
+
+
+@pytest.mark.parametrize("path", job_files(), ids=lambda path: path.name)
+def test_job_files_match_the_schema(path: Path) -> None:
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
+
+
+def test_the_schema_refuses_what_the_model_refuses() -> None:
+    job = yaml.safe_load((ROOT / "jobs/quickstart.yaml").read_text(encoding="utf-8"))
+    for change in ({"colour": "red"}, {"resources": {"max_runtime": "4 hours"}}, {"platform": None}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(job | change, schema())
+
+
+@pytest.mark.parametrize("model", [Job, Resources], ids=lambda model: model.__name__)
+def test_every_field_is_documented(model: type[Job] | type[Resources]) -> None:
+    page = (ROOT / "docs/job-file.md").read_text(encoding="utf-8")
+    missing = [name for name in model.model_fields if f"`{name}`" not in page and f"`{name}." not in page]
+    assert not [name for name in missing if f"## {name}\n" not in page]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
