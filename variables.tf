@@ -2,7 +2,7 @@ variable "alarms" {
   description = <<-EOT
     Alarms and notifications.
     - `emails`: addresses to notify; each must confirm a message from AWS first.
-    - `thresholds`: percentages that alarm; null leaves an alarm out. See modules/memory-alarms.
+    - `thresholds`: percentages that alarm; 0 leaves an alarm out. See modules/memory-alarms.
     - `events`: ends of attempts and runs to notify. See modules/memory-alarms.
     - `dashboard`: make a dashboard.
   EOT
@@ -10,7 +10,7 @@ variable "alarms" {
     emails = optional(set(string), [])
     thresholds = optional(object({
       host_memory      = optional(number, 90)
-      container_memory = optional(number)
+      container_memory = optional(number, 0)
       gpu_memory       = optional(number, 95)
       disk             = optional(number, 85)
     }), {})
@@ -175,6 +175,11 @@ variable "name" {
     condition     = length(var.name) <= 20
     error_message = "name may have at most 20 characters, because bucket and role names start with it."
   }
+
+  validation {
+    condition     = length("sagefit-${var.name}-123456789012-${data.aws_region.this.id}-checkpoints") <= 63
+    error_message = "name is too long for this Region: sagefit-<name>-<account>-<region>-checkpoints may have at most 63 characters (S3). Shorten it."
+  }
 }
 
 variable "network" {
@@ -185,8 +190,8 @@ variable "network" {
     - `encrypt_inter_container_traffic`: encrypt traffic between the hosts of a job, which slows training.
   EOT
   type = object({
-    subnet_ids                      = optional(set(string), [])
-    security_group_ids              = optional(set(string), [])
+    subnet_ids                      = optional(list(string), [])
+    security_group_ids              = optional(list(string), [])
     isolation                       = optional(bool, false)
     encrypt_inter_container_traffic = optional(bool, false)
   })
@@ -214,7 +219,7 @@ variable "repository" {
   description = <<-EOT
     Repository for own images.
     - `force_delete`: let `terraform destroy` delete it with its images.
-    - `untagged_days`, `keep_images`: which images go by themselves; null keeps them. See modules/ecr-repository.
+    - `untagged_days`, `keep_images`: which images go by themselves; `untagged_days = 0` and no `keep_images` keep all. See modules/ecr-repository.
   EOT
   type = object({
     force_delete  = optional(bool, false)

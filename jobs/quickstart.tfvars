@@ -1,4 +1,4 @@
-# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 2058279c48ab8735
+# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 8eb7a929ce14fdff
 
 name        = "quickstart"
 platform    = "dev"
@@ -28,7 +28,7 @@ resources = {
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
 attempts = [
-  # 0: ml.m5.large, at most 15 min. Fastest when the augmented data fits beside the process
+  # 0: ml.m5.large, at most 10 min. Fastest when the augmented data fits beside the process
   {
     name                = "in-memory"
     reason              = "Fastest when the augmented data fits beside the process"
@@ -36,10 +36,10 @@ attempts = [
     instance_count      = 1
     spot                = false
     volume_size_gb      = 30
-    max_runtime_seconds = 900
+    max_runtime_seconds = 600
     next                = { host_memory = "streaming", capacity = "larger" }
   },
-  # 1: ml.m5.large, at most 15 min. Same batches, recomputed instead of kept, resumed from the checkpoint
+  # 1: ml.m5.large, at most 10 min. Same batches, recomputed instead of kept, resumed from the checkpoint
   {
     name                = "streaming"
     reason              = "Same batches, recomputed instead of kept, resumed from the checkpoint"
@@ -48,10 +48,10 @@ attempts = [
     spot                = false
     hyperparameters     = { cache = "false" }
     volume_size_gb      = 30
-    max_runtime_seconds = 900
+    max_runtime_seconds = 600
     next                = { host_memory = "larger", capacity = "larger" }
   },
-  # 2: ml.m5.xlarge, at most 15 min. Twice the memory per host
+  # 2: ml.m5.xlarge, at most 10 min. Twice the memory per host
   {
     name                = "larger"
     reason              = "Twice the memory per host"
@@ -60,6 +60,6 @@ attempts = [
     spot                = false
     hyperparameters     = { cache = "false" }
     volume_size_gb      = 30
-    max_runtime_seconds = 900
+    max_runtime_seconds = 600
   },
 ]

@@ -13,7 +13,7 @@ locals {
         description  = "Expire untagged images after ${days} days"
         selection    = { tagStatus = "untagged", countType = "sinceImagePushed", countUnit = "days", countNumber = days }
         action       = { type = "expire" }
-      } if days != null
+      } if days > 0
     ],
     [
       for count in [var.lifecycle_policy.keep_images] : {

@@ -71,7 +71,7 @@ variable "force_delete" {
 variable "lifecycle_policy" {
   description = <<-EOT
     Which images go by themselves.
-    - `untagged_days`: delete untagged images after so many days; null keeps them.
+    - `untagged_days`: delete untagged images after so many days; 0 keeps them.
     - `keep_images`: keep so many images, the newest; null keeps all. A job whose image has gone can no longer run.
   EOT
   type = object({
@@ -82,8 +82,8 @@ variable "lifecycle_policy" {
   nullable = false
 
   validation {
-    condition     = var.lifecycle_policy.untagged_days == null ? true : var.lifecycle_policy.untagged_days >= 1 && floor(var.lifecycle_policy.untagged_days) == var.lifecycle_policy.untagged_days
-    error_message = "lifecycle_policy.untagged_days must be a whole number of at least 1, or null."
+    condition     = var.lifecycle_policy.untagged_days >= 0 && floor(var.lifecycle_policy.untagged_days) == var.lifecycle_policy.untagged_days
+    error_message = "lifecycle_policy.untagged_days must be a whole number of at least 1, or 0 to keep untagged images."
   }
 
   validation {

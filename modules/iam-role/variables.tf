@@ -145,8 +145,8 @@ variable "network" {
     - `subnet_ids`, `security_group_ids`: those the jobs use.
   EOT
   type = object({
-    subnet_ids         = optional(set(string), [])
-    security_group_ids = optional(set(string), [])
+    subnet_ids         = optional(list(string), [])
+    security_group_ids = optional(list(string), [])
   })
   default  = {}
   nullable = false

@@ -42,7 +42,7 @@ locals {
     for key, alarm in local._alarms : key => merge(alarm, {
       name       = "${var.context.prefix}-${key}"
       expression = "SELECT MAX(\"${alarm.metric}\") FROM SCHEMA(\"${local._namespace}\", ${alarm.dimension}) GROUP BY ${alarm.dimension} ORDER BY MAX() DESC"
-    }) if alarm.threshold != null
+    }) if alarm.threshold > 0
   }
 }
 
@@ -287,9 +287,9 @@ locals {
     { title = "Host memory, % of the instance", dimension = "Host", metric = "MemoryUtilization", threshold = var.thresholds.host_memory },
     { title = "Container memory, % of its limit", dimension = "TrainingJobName", metric = "sagefit:host_memory_percent", threshold = var.thresholds.container_memory },
     { title = "Fullest GPU, % of its memory", dimension = "TrainingJobName", metric = "sagefit:gpu_memory_percent", threshold = var.thresholds.gpu_memory },
-    { title = "GPU memory, % summed over the GPUs of a host", dimension = "Host", metric = "GPUMemoryUtilization", threshold = null },
+    { title = "GPU memory, % summed over the GPUs of a host", dimension = "Host", metric = "GPUMemoryUtilization", threshold = 0 },
     { title = "Disk, % of the volume", dimension = "Host", metric = "DiskUtilization", threshold = var.thresholds.disk },
-    { title = "Peak host memory, GiB", dimension = "TrainingJobName", metric = "sagefit:host_memory_peak_gib", threshold = null },
+    { title = "Peak host memory, GiB", dimension = "TrainingJobName", metric = "sagefit:host_memory_peak_gib", threshold = 0 },
   ]
 
   # Dashboards may search, which alarms may not: new jobs appear by themselves.
@@ -312,7 +312,7 @@ locals {
             expression = "SEARCH('{${local._namespace},${chart.dimension}} MetricName=\"${chart.metric}\"', 'Maximum', 60)"
           }]]
           annotations = {
-            horizontal = [for threshold in [chart.threshold] : { label = "alarm", value = threshold } if threshold != null]
+            horizontal = [for threshold in [chart.threshold] : { label = "alarm", value = threshold } if threshold > 0]
           }
         }
       }

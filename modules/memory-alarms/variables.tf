@@ -119,16 +119,17 @@ variable "role_arn" {
 
 variable "thresholds" {
   description = <<-EOT
-    Percentages above which an alarm goes off; null leaves the alarm out.
+    Percentages above which an alarm goes off; 0 leaves the alarm out.
     - `host_memory`: memory of an instance, as SageMaker measures it each minute.
-    - `container_memory`: memory of the container against its own limit, as the launcher measures it.
+    - `container_memory`: memory of the container against its own limit, as the launcher measures it. Off by default: on an
+      instance of its own a container's limit is the instance, and the two would alarm together.
     - `gpu_memory`: the fullest GPU of a host, as the launcher measures it. SageMaker's own GPU metric adds up the
       GPUs of a host, so a single full GPU among eight does not show in it.
     - `disk`: disk of an instance.
   EOT
   type = object({
     host_memory      = optional(number, 90)
-    container_memory = optional(number)
+    container_memory = optional(number, 0)
     gpu_memory       = optional(number, 95)
     disk             = optional(number, 85)
   })
@@ -136,8 +137,8 @@ variable "thresholds" {
   nullable = false
 
   validation {
-    condition     = alltrue([for threshold in values(var.thresholds) : threshold == null ? true : threshold > 0 && threshold < 100])
-    error_message = "thresholds must be above 0 and below 100 percent, or null for no alarm."
+    condition     = alltrue([for threshold in values(var.thresholds) : threshold >= 0 && threshold < 100])
+    error_message = "thresholds must be above 0 and below 100 percent, or 0 for no alarm."
   }
 }
 

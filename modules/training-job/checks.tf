@@ -30,16 +30,9 @@ check "remote_debug_opens_a_way_in" {
   }
 }
 
-check "retries_are_not_for_memory" {
-  assert {
-    condition     = var.resources.retry_attempts == null || alltrue([for a in var.attempts : length(a.next) > 0 || a.name == reverse(var.attempts)[0].name])
-    error_message = "resources.retry_attempts: repeats internal errors of SageMaker only. Give attempts[*].next for memory and capacity."
-  }
-}
-
 check "polls_fit_into_the_history" {
   assert {
-    condition     = local.worst_case_seconds / local.poll_seconds <= 2600
-    error_message = "resources.poll_seconds: an execution holds about 2600 looks at a training job (25,000 events), fewer than this job's time limits may need. Raise it, or leave it out to have it computed."
+    condition     = local.worst_case_seconds / local.poll_seconds <= 2770
+    error_message = "resources.poll_seconds: an execution holds about 2770 looks at a training job (25,000 events), fewer than this job's time limits may need. Raise it, or leave it out to have it computed."
   }
 }

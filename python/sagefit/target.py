@@ -39,8 +39,8 @@ def activate(name: str) -> Target:
     status = control.status()
     if status is None:
         raise SagefitError("the embedded cloud is not running", hint="start it: sagefit cloud up")
+    for variable in control.UNSET:
+        os.environ.pop(variable, None)
     os.environ.update(control.environment())
-    for name_of_other in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_CA_BUNDLE"):
-        os.environ.pop(name_of_other, None)
     # Its resources live in memory, so a state must not outlive the process that holds them.
-    return Target(LOCAL, home() / "cloud" / "terraform" / status.id)
+    return Target(LOCAL, home() / "cloud" / "terraform" / status.instance)

@@ -83,7 +83,7 @@ run "lifecycle_can_be_off" {
   command = plan
 
   variables {
-    lifecycle_policy = { untagged_days = null }
+    lifecycle_policy = { untagged_days = 0 }
   }
 
   assert {
@@ -182,11 +182,11 @@ run "key_needs_kms" {
   expect_failures = [var.encryption]
 }
 
-run "untagged_days_are_positive" {
+run "untagged_days_are_not_negative" {
   command = plan
 
   variables {
-    lifecycle_policy = { untagged_days = 0 }
+    lifecycle_policy = { untagged_days = -1 }
   }
 
   expect_failures = [var.lifecycle_policy]

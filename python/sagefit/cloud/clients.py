@@ -38,7 +38,8 @@ def _client(service: str, region: str, *, internal_call: bool) -> Any:
     key = (service, region, internal_call)
     with _lock:  # sessions are not safe to share between threads, clients are
         if key not in _clients:
-            _clients[key] = boto3.client(
+            make: Any = boto3.client
+            _clients[key] = make(
                 service,
                 region_name=region,
                 endpoint_url=endpoint(),

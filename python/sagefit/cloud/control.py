@@ -26,14 +26,17 @@ DEFAULT_MEMORY_SCALE = 1 / 16
 # Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
+# Kept, so that a caller that lives on can reap the server it started.
+_servers: list[subprocess.Popen[bytes]] = []
 _START_SECONDS = 60.0
 _END_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class CloudStatus:
-    """A running embedded cloud."""
+    """A running embedded cloud. ``instance`` is new with every start, as is all that the cloud holds."""
 
+    instance: str
     pid: int
     port: int
     endpoint: str
@@ -56,6 +59,7 @@ def status() -> CloudStatus | None:
     if answer is None:
         return None
     return CloudStatus(
+        instance=found.instance,
         pid=found.pid,
         port=found.port,
         endpoint=found.endpoint,
@@ -120,6 +124,7 @@ def down() -> bool:
         process.terminate()
         with contextlib.suppress(psutil.TimeoutExpired):
             process.wait(_END_SECONDS)
+    _servers[:] = [server for server in _servers if server.poll() is None]
     clean_up()
     return alive
 
@@ -187,7 +192,7 @@ def _launch(
     if faults:
         command += ["--faults", faults]
     with open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private) as log:
-        return subprocess.Popen(
+        server = subprocess.Popen(
             command,
             env=_server_environment(port),
             stdin=subprocess.DEVNULL,
@@ -196,6 +201,8 @@ def _launch(
             pass_fds=[listener.fileno()],
             start_new_session=not foreground,
         )
+    _servers.append(server)
+    return server
 
 
 def _server_environment(port: int) -> dict[str, str]:

@@ -52,6 +52,7 @@ class Gateway(DomainDispatcherApplication):
         status = 500
         try:
             if self._is_unknown(environ):
+                action = action_of(environ, service)
                 raise NotImplementedError
             application = self.get_application(environ)
             service = getattr(application, "service", service)

@@ -27,7 +27,7 @@ _LOCKS = Path(__file__).parent / "images"
 _COMPLETE = ".complete"
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 #: Last part of an image's repository -> name of the lock file. "python" has no packages.
-_FRAMEWORKS = {"sagemaker-scikit-learn": "sklearn", "python": "base"}
+_FRAMEWORKS = {"sagemaker-scikit-learn": "sklearn", "sagemaker-xgboost": "xgboost", "python": "base"}
 _BASE = "base"
 
 

@@ -111,6 +111,8 @@ def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
         "SM_CURRENT_HOST": job.host,
         "SM_CURRENT_INSTANCE_TYPE": job.instance_type,
         "SM_NETWORK_INTERFACE_NAME": job.network_interface,
+        "SM_MASTER_ADDR": os.environ.get("SAGEFIT_MASTER_ADDRESS") or job.hosts[0],
+        "SM_MASTER_PORT": "7777",
         "SM_NUM_CPUS": cpus,
         "SM_NUM_GPUS": str(count_gpus()),
         "SM_LOG_LEVEL": os.environ.get("SM_LOG_LEVEL", "20"),

@@ -74,6 +74,7 @@ class _Run:
 
     def fail(self, ended: Ended, failure_class: str, evidence: str) -> int:
         """Writes down why, and returns the exit code."""
+        evidence = report.one_line(evidence)
         self._report(ended, failure_class, evidence)
         text = report.failure_text(failure_class, evidence)
         with contextlib.suppress(OSError):  # the disk may be full: the log still says it

@@ -60,15 +60,17 @@ def group_kills(groups: list[Path]) -> int:
 
 
 def tree_usage(child: int, proc: Path = PROC) -> tuple[int, int]:
-    """Memory of the launcher, ``child`` and all below it, and the highest any one of them ever had.
+    """Memory of the launcher, ``child`` and all below it, and the highest any one of these ever had.
 
     Several processes share pages (the workers of a data loader begin as copies), so their proportional sizes are
-    added up. One process has its resident size.
+    added up. One process has its resident size. A child that has ended has nothing.
     """
     members = _descendants(child, proc)
     resident = {pid: _status(proc / str(pid)) for pid in [*members, os.getpid()]}
-    peak = max((high for _, high in resident.values()), default=0)
-    if len(members) < 2:
+    if child not in members or not resident[child][0]:
+        return 0, 0
+    peak = max(high for _, high in resident.values())
+    if len(members) == 1:
         return sum(now for now, _ in resident.values()), peak
     return sum(_proportional(proc / str(pid)) or now for pid, (now, _) in resident.items()), peak
 

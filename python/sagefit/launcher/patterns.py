@@ -29,7 +29,6 @@ class Pattern(NamedTuple):
     glob: str
     confidence: str
     source: str
-    transient: bool
     examples: tuple[str, ...]
 
     def matches(self, text: str) -> bool:
@@ -59,7 +58,6 @@ def load(path: Path | None = None) -> list[Pattern]:
             row["glob"],
             row["confidence"],
             row["source"],
-            row.get("transient", False),
             tuple(row["examples"]),
         )
         for row in rows

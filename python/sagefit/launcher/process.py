@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+LINGER = 2.0  # seconds to wait for output: a process left behind may hold the pipe open for ever
 KEPT_LINES = 400
 KEPT_CHARACTERS = 2000  # of one line
 _SHELL_SIGNALS = {128 + number: number for number in (6, 7, 9, 11, 15)}  # a shell turns a signal into 128 + number
@@ -73,8 +75,9 @@ class Program:
     def wait(self) -> Ended:
         """Waits for the end of the program and of its output."""
         code = self._process.wait()
+        until = time.monotonic() + LINGER
         for reader in self._readers:
-            reader.join(timeout=5)  # a process it left behind may hold the pipe open for ever
+            reader.join(max(0.0, until - time.monotonic()))
         if code < 0:
             return Ended(128 - code, -code)
         return Ended(code, _SHELL_SIGNALS.get(code))

@@ -96,8 +96,8 @@ class Recorder:
         self._console.line(report.metric_line(highest, self._peak, self._limit.size, self._gpus.highest_percent()))
 
     def _last_use(self) -> int:
-        end, _ = self._samples[-1]
-        return max(used for seconds, used in self._samples if seconds >= end - RECENT)
+        end = self._samples[-1][0] if self._samples else 0.0
+        return max((used for seconds, used in self._samples if seconds >= end - RECENT), default=0)
 
     def _run(self) -> None:
         written = printed = self._started
@@ -116,6 +116,8 @@ class Recorder:
 
     def _sample(self) -> None:
         used, highest = memory.tree_usage(self._program)
+        if not used:
+            return  # it has ended: what is left is not its memory
         if self._limit.group:
             used = memory.group_usage(self._limit.group)
         self._peak = max(self._peak, highest)

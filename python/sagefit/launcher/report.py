@@ -30,9 +30,14 @@ def write_report(output: Path, host: str, first_host: str, content: dict[str, An
     part.replace(target)
 
 
+def one_line(text: str) -> str:
+    """Text of a script as one line that can be printed."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
 def failure_text(failure_class: str, evidence: str) -> str:
     """What the job's FailureReason will say: one line that the table of failure patterns knows."""
-    text = f"sagefit: {failure_class}: {' '.join(evidence.split())}"
+    text = f"sagefit: {failure_class}: {evidence}"
     return text if len(text) <= LONGEST_FAILURE else text[: LONGEST_FAILURE - 3] + "..."
 
 

@@ -1,5 +1,7 @@
-"""S3: conditions of bucket policies. moto applies a statement whatever its condition says, so that a policy which
-refuses plain HTTP refuses everything."""
+"""S3: conditions of bucket policies.
+
+moto applies a statement whatever its condition says, so that a policy which refuses plain HTTP refuses everything.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ def _texts(value: Any) -> list[str]:
 def _context() -> dict[str, str]:
     """The condition keys of this request. Loopback stands for the TLS of the real service."""
     context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
-    headers = request.headers if has_request_context() else {}
-    return context | {f"s3:{k.lower()}": v for k, v in headers.items() if k.lower().startswith("x-amz-")}
+    if has_request_context():
+        given = ((name.lower(), value) for name, value in request.headers.items())
+        context |= {f"s3:{name}": value for name, value in given if name.startswith("x-amz-")}
+    return context
 
 
 def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
@@ -55,4 +59,5 @@ def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
 
 def install() -> None:
     """Put this check in place of moto's."""
-    FakeBucket.get_permission = _get_permission
+    bucket: Any = FakeBucket
+    bucket.get_permission = _get_permission

@@ -1,0 +1,50 @@
+"""One embedded cloud with one platform for the tests that follow a job from its file to its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from cli_runner import Done, Sagefit
+
+
+@dataclass
+class World:
+    """A running cloud with a platform, and the first run of the quickstart job on it."""
+
+    sagefit: Sagefit
+    first_run: Done
+
+    def client(self, service: str) -> Any:
+        """A boto3 client with nothing but what ``cloud env`` prints."""
+        env = self.sagefit.aws_environment()
+        return boto3.client(
+            service,
+            endpoint_url=env["AWS_ENDPOINT_URL"],
+            region_name=env["AWS_REGION"],
+            aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+        )
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """What ``make demo`` does, in a folder of its own."""
+    sagefit = Sagefit(tmp_path_factory.mktemp("world") / "home", CLOUD="local")
+    sagefit("cloud", "up")
+    try:
+        sagefit("platform", "apply", "--yes")
+        yield World(sagefit, sagefit("run", "quickstart", "--yes"))
+    finally:
+        sagefit("cloud", "down")
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Sagefit:
+    """A command line with no cloud behind it."""
+    return Sagefit(tmp_path / "home", CLOUD="local")

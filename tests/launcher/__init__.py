@@ -1,0 +1,1 @@
+"""The launcher, run for real in folders like those of a training container."""

@@ -1,0 +1,132 @@
+"""A training container on this machine: the folders SageMaker makes, and the launcher as a job ships it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sagefit.paths import FAILURES_JSON, ROOT
+
+LAUNCHER = ROOT / "python" / "sagefit" / "launcher"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the launcher left behind."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    failure: str | None
+    report: dict[str, Any]
+
+
+class Container:
+    """Writes a job's files and runs the launcher on them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SM_", "SAGEFIT_", "PYTHON", "COV"))
+        }
+        self.environment |= {"SAGEFIT_ML_ROOT": str(root), "TRAINING_JOB_NAME": "digits-260101-120000-0"}
+        for channel in ("code", "train"):
+            (root / "input" / "data" / channel).mkdir(parents=True)
+        (root / "input" / "config").mkdir(parents=True)
+        self.shipped = root / "input" / "data" / "sagefit"
+        shutil.copytree(LAUNCHER, self.shipped, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(FAILURES_JSON, self.shipped)
+        self.config("resourceconfig", {"current_host": "algo-1", "hosts": ["algo-1"]})
+        self.config("inputdataconfig", {"code": {}, "sagefit": {}, "train": {"TrainingInputMode": "File"}})
+        self.config("hyperparameters", {})
+
+    def config(self, name: str, content: object) -> None:
+        """Writes one of SageMaker's configuration files."""
+        (self.root / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
+
+    def code(self, name: str, text: str) -> None:
+        """Puts a file into the code channel."""
+        (self.root / "input" / "data" / "code" / name).write_text(text)
+
+    def limit(self, mib: int) -> None:
+        """Sets the memory limit as the embedded cloud does."""
+        self.environment["SAGEFIT_MEMORY_LIMIT_BYTES"] = str(mib * 1024**2)
+
+    def start(
+        self, entry_point: str = "train.py", *options: str, python: str = sys.executable, words: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
+        """Starts the launcher."""
+        command = [python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words]
+        return subprocess.Popen(
+            command,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.root,
+            text=True,
+            errors="replace",
+        )
+
+    def run(self, script: str, *options: str, python: str = sys.executable, words: tuple[str, ...] = ()) -> Outcome:
+        """Runs ``script`` as ``train.py``."""
+        self.code("train.py", script)
+        return self.end(self.start("train.py", *options, python=python, words=words))
+
+    def end(self, process: subprocess.Popen[str]) -> Outcome:
+        """Waits for the launcher and reads what it left."""
+        stdout, stderr = process.communicate(timeout=60)
+        return Outcome(process.returncode, stdout, stderr, self.failure(), self.report())
+
+    def failure(self) -> str | None:
+        """The failure file."""
+        path = self.root / "output" / "failure"
+        return path.read_text() if path.is_file() else None
+
+    def report(self, name: str = "sagefit.json") -> dict[str, Any]:
+        """The flight record."""
+        path = self.root / "output" / "data" / name
+        return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+
+class Killer(threading.Thread):
+    """Does what the kernel does: over the limit it kills the largest process, here below ``top``."""
+
+    def __init__(self, top: int, limit_mib: int) -> None:
+        super().__init__(daemon=True)
+        self._top = psutil.Process(top)
+        self._limit = limit_mib * 1024**2
+
+    def run(self) -> None:
+        """Watches until it has killed, or until everything has ended."""
+        while True:
+            try:
+                tree = [self._top, *self._top.children(recursive=True)]
+                sizes = {process: process.memory_info().rss for process in tree}
+            except psutil.NoSuchProcess:
+                if not self._top.is_running():
+                    return
+                continue
+            if sum(sizes.values()) > self._limit:
+                max(sizes, key=lambda process: sizes[process]).send_signal(signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Container:
+    """An empty training container."""
+    return Container(tmp_path / "ml")

@@ -1,0 +1,175 @@
+"""What ended a script: the launcher tells a lack of memory from a kill, a stop and a mistake."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from sagefit.failures import classify
+from sagefit.launcher.report import LONGEST_FAILURE
+
+from .conftest import Container, Killer
+
+GROW = """
+import time
+held = []
+while True:
+    held.append(bytearray(4 * 1024**2))
+    print(f"holding {len(held)}")
+    time.sleep(0.01)
+"""
+
+
+def test_a_kill_at_the_limit_is_for_host_memory(container: Container) -> None:
+    container.limit(160)
+    container.code("train.py", GROW)
+    process = container.start()
+    Killer(process.pid, 160).start()
+    outcome = container.end(process)
+    assert "holding 10\n" in outcome.stdout
+    assert outcome.exit_code == 128 + signal.SIGKILL
+    assert outcome.failure
+    found = re.fullmatch(
+        r"sagefit: host_memory: train\.py was killed \(signal 9\) with the host at (0\.\d\d) of 0\.16 GiB",
+        outcome.failure,
+    )
+    assert found, outcome.failure
+    assert 0.13 <= float(found[1]) <= 0.18
+    report = outcome.report
+    assert (report["exit_code"], report["signal"], report["class"]) == (137, 9, "host_memory")
+    assert report["evidence"] in outcome.failure
+    assert report["host_memory"]["peak_bytes"] > 0.85 * 160 * 1024**2
+    diagnosis = classify(f"AlgorithmError: {outcome.failure}, exit code: 137")
+    assert (diagnosis.failure_class, diagnosis.confidence) == ("host_memory", "A")
+    assert diagnosis.evidence == report["evidence"]
+
+
+def test_growth_between_two_samples_is_seen_by_the_kernels_own_account(container: Container) -> None:
+    container.limit(220)
+    outcome = container.run("import os\nheld = b'x' * 200 * 1024**2\nos.kill(os.getpid(), 9)")
+    assert outcome.report["class"] == "host_memory"
+    assert outcome.report["host_memory"]["peak_bytes"] > 200 * 1024**2
+
+
+def test_a_kill_far_from_the_limit_is_not_for_memory(container: Container) -> None:
+    container.limit(1024)
+    outcome = container.run("import os\nprint('MemoryError is what I fear')\nos.kill(os.getpid(), 9)")
+    assert outcome.exit_code == 137
+    assert outcome.failure
+    assert re.fullmatch(
+        r"sagefit: code: train\.py was killed \(signal 9\) with the host at 0\.\d\d of 1\.00 GiB", outcome.failure
+    )
+
+
+def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container: Container) -> None:
+    container.limit(220)
+    outcome = container.run(
+        "import os, time\nheld = bytearray(200 * 1024**2)\ntime.sleep(0.5)\ndel held\ntime.sleep(2.5)\nos.kill(os.getpid(), 9)"
+    )
+    assert outcome.report["class"] == "code"
+    assert outcome.report["host_memory"]["peak_bytes"] > 200 * 1024**2
+
+
+def test_a_worker_that_was_killed_counts_for_its_parent(container: Container) -> None:
+    outcome = container.run(
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)'], check=True)"
+    )
+    assert outcome.exit_code == 1
+    assert outcome.report["class"] == "host_memory"
+    assert "died with <Signals.SIGKILL: 9>" in outcome.report["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("script", "failure_class", "evidence"),
+    [
+        (
+            "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')",
+            "gpu_memory",
+            "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        ),
+        ("held = bytearray(10**16)", "host_memory", "MemoryError"),
+        ("raise OSError(28, 'No space left on device')", "disk", "OSError: [Errno 28] No space left on device"),
+        (
+            "raise RuntimeError('DataLoader worker (pid 7) is killed by signal: Bus error. It is possible')",
+            "shared_memory",
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible",
+        ),
+        ("raise IndexError('index 4096 is out of range')", "code", "IndexError: index 4096 is out of range"),
+        ("raise ValueError('pin_memory needs a GPU')", "code", "ValueError: pin_memory needs a GPU"),
+        ("import sys; sys.exit('no data in the channel')", "code", "no data in the channel"),
+        # Survived, then something else.
+        (
+            "print('WARNING: CUDA out of memory. Tried to allocate 9 GiB, trying half the batch')\nraise KeyError('loss')",
+            "code",
+            "KeyError: 'loss'",
+        ),
+        (
+            "import sys, traceback\n"
+            "try:\n    raise MemoryError('too big')\n"
+            "except MemoryError:\n    traceback.print_exc()\n"
+            "import time; time.sleep(0.2)\n"
+            "for epoch in range(135, 138):\n    print('Epoch', epoch)\n"
+            "print('diverged')\nsys.exit(3)",
+            "code",
+            "diverged",
+        ),
+        # A source line of the traceback is no message.
+        ("x = 'MemoryError: CUDA error: out of memory'; raise ValueError(len(x))", "code", "ValueError: 38"),
+        # What the script wrote into the failure file itself.
+        (
+            "import os, pathlib, sys\n"
+            "path = pathlib.Path(os.environ['SM_OUTPUT_DIR']) / 'failure'\n"
+            "path.write_text('RuntimeError: CUDA error: out of memory')\nsys.exit(1)",
+            "gpu_memory",
+            "RuntimeError: CUDA error: out of memory",
+        ),
+    ],
+)
+def test_last_words(container: Container, script: str, failure_class: str, evidence: str) -> None:
+    outcome = container.run(script)
+    assert outcome.exit_code in (1, 3)
+    how = f"train.py ended with exit code {outcome.exit_code}: {evidence}"
+    assert outcome.failure == f"sagefit: {failure_class}: {how}"
+    assert outcome.report["class"] == failure_class
+    diagnosis = classify(f"AlgorithmError: {outcome.failure}, exit code: {outcome.exit_code}")
+    assert (diagnosis.failure_class, diagnosis.evidence) == (failure_class, how)
+
+
+def test_a_crash_in_native_code_has_a_signal(container: Container) -> None:
+    outcome = container.run("import os, sys\nprint('last word', file=sys.stderr)\nos.abort()")
+    assert outcome.exit_code == 128 + signal.SIGABRT
+    assert outcome.failure == "sagefit: code: train.py was ended by signal 6: last word"
+    assert outcome.report["signal"] == signal.SIGABRT
+
+
+def test_cpp_code_without_memory(container: Container) -> None:
+    text = "terminate called after throwing an instance of 'std::bad_alloc'\\n  what():  std::bad_alloc\\n"
+    outcome = container.run(f'import os, sys\nsys.stderr.write("{text}")\nsys.stderr.flush()\nos.abort()')
+    assert outcome.report["class"] == "host_memory"
+
+
+def test_long_and_broken_text_fits_into_a_failure_reason(container: Container) -> None:
+    outcome = container.run("raise ValueError('é' * 5000 + '\\n' + 'second line')")
+    assert outcome.failure
+    assert outcome.failure.endswith("...")
+    assert len(outcome.failure) == LONGEST_FAILURE
+    assert "\n" not in outcome.failure
+
+
+def test_output_that_is_no_text_does_no_harm(container: Container) -> None:
+    outcome = container.run(r"import os; os.write(2, b'\xff\xfe broken \x00\r' * 1000); os._exit(5)")
+    assert outcome.exit_code == 5
+    assert outcome.failure == "sagefit: code: train.py ended with exit code 5: \ufffd\ufffd broken"
+
+
+def test_a_report_that_cannot_be_written_does_not_end_the_training(container: Container) -> None:
+    outcome = container.run(
+        "import os, pathlib\ndata = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
+        "(data / 'sagefit.json').unlink()\ndata.rmdir()\ndata.write_text('in the way')\n"
+        "import time; time.sleep(2.5)\nprint('finished')\nraise SystemExit(4)"
+    )
+    assert "finished\n" in outcome.stdout
+    assert outcome.exit_code == 4
+    assert outcome.failure == "sagefit: code: train.py ended with exit code 4: finished"

@@ -1,0 +1,246 @@
+"""The launcher starts a script as SageMaker's toolkits do, and leaves the agreed records."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from .conftest import Container
+
+METRIC_LINE = re.compile(
+    r"^\[sagefit\] host_memory_gib=\d+\.\d{3} host_memory_peak_gib=\d+\.\d{3} host_memory_percent=\d+\.\d"
+    r"( gpu_memory_percent=\d+\.\d)?$",
+    re.MULTILINE,
+)
+SHOW = "import json, os, sys; print('RESULT' + json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]))"
+
+
+def shown(stdout: str) -> tuple[list[str], dict[str, str], str]:
+    """What the script ``SHOW`` saw."""
+    line = next(line for line in stdout.splitlines() if line.startswith("RESULT"))
+    arguments, variables, folder = json.loads(line[6:])
+    return arguments, variables, folder
+
+
+def test_hyperparameters_become_arguments(container: Container) -> None:
+    container.config(
+        "hyperparameters",
+        {"epochs": "3", "cache": "true", "name": '"bert"', "layers": "[64, 32]", "k": "5", "sagemaker_region": '"x"'},
+    )
+    outcome = container.run(SHOW, words=("--seed", "1"))
+    arguments, _, folder = shown(outcome.stdout)
+    assert arguments == [
+        "--cache", "true", "--epochs", "3", "-k", "5", "--layers", "[64, 32]", "--name", "bert", "--seed", "1",
+    ]  # fmt: skip
+    assert folder == str(container.root / "code")
+    assert outcome.exit_code == 0
+
+
+def test_variables_of_the_toolkits(container: Container) -> None:
+    container.config("hyperparameters", {"learning-rate": "0.1", "name": '"bert"'})
+    container.config("resourceconfig", {"current_host": "algo-2", "hosts": ["algo-1", "algo-2"]})
+    container.config("inputdataconfig", {"code": {}, "sagefit": {}, "train": {}, "test-set": {}})
+    container.config("checkpointconfig", {"LocalPath": "/opt/ml/saved"})
+    _, variables, _ = shown(container.run(SHOW).stdout)
+    root = container.root
+    assert variables["SM_CHANNEL_TRAIN"] == str(root / "input/data/train")
+    assert variables["SM_CHANNEL_TEST_SET"] == variables["SM_CHANNEL_TEST-SET"] == str(root / "input/data/test-set")
+    assert json.loads(variables["SM_CHANNELS"]) == ["test-set", "train"]
+    assert not {"SM_CHANNEL_CODE", "SM_CHANNEL_SAGEFIT"} & set(variables)
+    assert json.loads(variables["SM_HPS"]) == {"learning-rate": 0.1, "name": "bert"}
+    assert variables["SM_HP_LEARNING_RATE"] == "0.1"
+    assert json.loads(variables["SM_HOSTS"]) == ["algo-1", "algo-2"]
+    assert variables["SM_CURRENT_HOST"] == "algo-2"
+    assert variables["SM_MASTER_ADDR"] == "algo-1"
+    assert variables["SM_NUM_GPUS"] == "0"
+    assert int(variables["SM_NUM_CPUS"]) >= 1
+    for name, folder in {
+        "SM_MODEL_DIR": "model",
+        "SM_OUTPUT_DATA_DIR": "output/data",
+        "SM_CHECKPOINT_DIR": "saved",
+        "SM_MODULE_DIR": "code",
+    }.items():
+        assert variables[name] == str(root / folder)
+        assert Path(variables[name]).is_dir()
+
+
+def test_a_run_that_succeeds(container: Container) -> None:
+    container.limit(512)
+    (container.root / "output").mkdir()
+    (container.root / "output" / "failure").write_text("of the run before an interruption")
+    outcome = container.run("block = bytearray(64 * 1024**2)\nimport time\ntime.sleep(0.6)\nprint('done')")
+    assert outcome.exit_code == 0
+    assert outcome.failure is None
+    assert len(METRIC_LINE.findall(outcome.stdout)) == 2
+    report = outcome.report
+    assert (report["schema"], report["entry_point"], report["host"]) == (1, "train.py", "algo-1")
+    assert report["training_job"] == "digits-260101-120000-0"
+    assert (report["exit_code"], report["signal"], report["class"], report["evidence"]) == (0, None, None, None)
+    assert report["host_memory"]["limit_bytes"] == 512 * 1024**2
+    assert report["host_memory"]["source"] == "process tree"
+    assert 64 * 1024**2 < report["host_memory"]["peak_bytes"] < 160 * 1024**2
+    assert 0.5 < report["seconds"] < 30
+    assert 2 <= len(report["samples"]) <= 120
+    assert set(report["samples"][0]) == {"seconds", "host_bytes"}
+    assert report["gpus"] == []
+
+
+def test_the_second_host_has_a_report_of_its_own(container: Container) -> None:
+    container.config("resourceconfig", {"current_host": "algo-2", "hosts": ["algo-1", "algo-2"]})
+    container.run("pass")
+    assert container.report("sagefit-algo-2.json")["host"] == "algo-2"
+    assert container.report() == {}
+
+
+def test_gpus_are_recorded(container: Container, tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "nvidia-smi"
+    fake.parent.mkdir()
+    fake.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --list-gpus ]; then echo "GPU 0: A10G (UUID: x)"; echo "GPU 1: A10G (UUID: y)"; exit; fi\n'
+        'echo "0, NVIDIA A10G, 1024, 23028"; echo "1, NVIDIA A10G, 11514, 23028"; echo "1, NVIDIA A10G, 5, 23028"\n'
+        'echo "2, NVIDIA A10G, [N/A], 23028"\n'
+        "exec sleep 60\n"
+    )
+    fake.chmod(0o755)
+    container.environment["PATH"] = f"{fake.parent}:{container.environment['PATH']}"
+    outcome = container.run(SHOW + "; import time; time.sleep(0.5)")
+    assert outcome.report["gpus"] == [
+        {"index": 0, "name": "NVIDIA A10G", "peak_bytes": 1024**3, "total_bytes": 23028 * 1024**2},
+        {"index": 1, "name": "NVIDIA A10G", "peak_bytes": 11514 * 1024**2, "total_bytes": 23028 * 1024**2},
+    ]
+    assert " gpu_memory_percent=50.0\n" in outcome.stdout
+    assert shown(outcome.stdout)[1]["SM_NUM_GPUS"] == "2"
+
+
+def test_output_comes_as_it_is_written(container: Container) -> None:
+    container.code("train.py", "import sys\nprint('first')\nsys.stdin.read()\nprint('second')")
+    process = subprocess.Popen(
+        [psutil.Process().exe(), str(container.shipped), "--entry-point", "train.py"],
+        env=container.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stdin
+    lines = iter(process.stdout.readline, "")
+    assert any(line == "first\n" for line in lines)  # while the script still waits for its input to end
+    assert process.poll() is None
+    process.stdin.close()
+    assert "second\n" in list(lines)
+    process.stdout.close()
+    assert process.wait(10) == 0
+
+
+def test_a_metric_line_never_starts_inside_a_line_of_the_script(container: Container) -> None:
+    outcome = container.run("import sys; sys.stdout.write('no line break')")
+    assert len(METRIC_LINE.findall(outcome.stdout)) == 2
+    assert "no line break\n" in outcome.stdout
+
+
+def test_the_record_is_there_while_the_script_runs(container: Container) -> None:
+    container.code("train.py", "import time\nprint('started')\ntime.sleep(60)")
+    process = container.start()
+    assert process.stdout
+    while process.stdout.readline() != "started\n":
+        pass
+    deadline = time.monotonic() + 10
+    while not container.report() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for child in children:
+        child.kill()
+    process.communicate(timeout=10)
+    assert container.report()["exit_code"] is None
+    assert container.report()["host_memory"]["peak_bytes"] > 0
+
+
+def test_a_process_left_behind_does_not_hold_the_job(container: Container) -> None:
+    began = time.monotonic()
+    outcome = container.run("import subprocess\nprint('PID', subprocess.Popen(['sleep', '30']).pid)")
+    assert time.monotonic() - began < 15
+    assert outcome.exit_code == 0
+    pid = next(int(line[4:]) for line in outcome.stdout.splitlines() if line.startswith("PID "))
+    psutil.Process(pid).kill()
+
+
+def test_a_stop_request_reaches_the_script(container: Container) -> None:
+    container.code(
+        "train.py",
+        "import signal, sys, time\n"
+        "def save(*_):\n    print('saved')\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\nprint('ready')\ntime.sleep(60)",
+    )
+    outcome = _stop_when_ready(container)
+    assert outcome == (0, None)
+
+
+def test_a_script_that_only_ends_on_a_stop_request(container: Container) -> None:
+    container.code("train.py", "import time\nprint('ready')\ntime.sleep(60)")
+    exit_code, failure = _stop_when_ready(container)
+    assert exit_code == 128 + signal.SIGTERM
+    assert failure == "sagefit: stopped: train.py was ended by signal 15, after a request to stop"
+    assert container.report()["signal"] == signal.SIGTERM
+
+
+def _stop_when_ready(container: Container) -> tuple[int, str | None]:
+    process = container.start()
+    assert process.stdout
+    while process.stdout.readline() != "ready\n":
+        pass
+    process.send_signal(signal.SIGTERM)
+    outcome = container.end(process)
+    return outcome.exit_code, outcome.failure
+
+
+def test_a_shell_script_may_be_the_entry_point(container: Container) -> None:
+    container.config("hyperparameters", {"epochs": "2"})
+    container.code("train.sh", 'echo "got $*"; exit 7')
+    outcome = container.end(container.start("train.sh"))
+    assert "got --epochs 2\n" in outcome.stdout
+    assert outcome.exit_code == 7
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda c: c.code("main.py", ""), ["entry point 'train.py'", "which holds main.py", "code.entry_point"]),
+        (lambda c: None, ["entry point 'train.py'", "which holds nothing"]),
+        (lambda c: c.config("hyperparameters", [1]), ["hyperparameters.json cannot be read", "a list"]),
+        (lambda c: (c.root / "input/config/hyperparameters.json").write_text('{"a": '), ["hyperparameters.json", "line 1"]),
+    ],
+)  # fmt: skip
+def test_a_job_that_cannot_start_says_why(container: Container, spoil: object, words: list[str]) -> None:
+    assert callable(spoil)
+    spoil(container)
+    outcome = container.end(container.start())
+    assert outcome.exit_code == 2
+    assert outcome.failure
+    assert outcome.failure.startswith("sagefit: code: ")
+    assert all(word in outcome.failure for word in words), outcome.failure
+    assert outcome.report["class"] == "code"
+    assert outcome.report["host_memory"] == {"peak_bytes": 0, "limit_bytes": None, "source": "none"}
+
+
+def test_requirements_without_network(container: Container) -> None:
+    container.code("requirements.txt", "no-such-package-here==1.0\n")
+    outcome = container.run("print('never')", "--isolated")
+    assert outcome.exit_code == 2
+    assert outcome.failure
+    assert outcome.failure.startswith("sagefit: code: requirements.txt could not be installed: ERROR: No matching")
+    assert "resources.network_isolation" in outcome.failure
+    assert "never" not in outcome.stdout
+
+
+def test_requirements_the_image_has_are_no_obstacle(container: Container) -> None:
+    container.code("requirements.txt", "pip\n")
+    assert container.run("print('ran')", "--isolated").exit_code == 0
