@@ -147,7 +147,7 @@ TORCHRUN = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
             "traceback : Signal 9 (SIGKILL) received by PID 412",
         ),
         # Source lines of a traceback are no message.
-        ([*traceback("")[:2], "    raise MemoryError('CUDA out of memory. Tried to allocate')", "KeyError: 1"], "code", "KeyError: 1"),
+        ([*traceback("")[:2], f"    raise MemoryError('{OOM}')", "KeyError: 1"], "code", "KeyError: 1"),
         # The message may have several lines.
         ([*traceback("ResourceExhaustedError: Graph execution error:"), "", "OOM when allocating tensor with shape[9]"],
          "gpu_memory", "OOM when allocating tensor with shape[9]"),

@@ -93,8 +93,11 @@ def apply_command(job: JobArgument) -> None:
 @app.command()
 def destroy(job: JobArgument, yes: YesOption = False) -> None:
     """Remove a job: its state machine, role and uploaded code. Outputs and checkpoints of its runs stay."""
-    planned = deploy.plan_job(load_job(job), _target(), destroy=True)
-    _apply(planned.terraform, planned.plan, f"{planned.job.name} destroyed", yes=yes)
+    target = _target()
+    planned = deploy.plan_job(load_job(job), target, destroy=True)
+    if _agreed(planned.plan, yes=yes):
+        deploy.apply_saved(planned.job, target)
+    err.print(f"{planned.job.name} destroyed")
 
 
 @app.command()
@@ -131,7 +134,7 @@ def runs_command(
     _target()
     found: list[Run] = []
     for name in [job] if job else job_names():
-        if name in job_names():
+        if name in job_names() or name.endswith((".yaml", ".yml")):
             loaded = load_job(name)
             found += runs.latest_runs(loaded.name, load_platform(loaded.platform), limit=limit if job else 1)
         else:
@@ -151,10 +154,11 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
     target = _target()
     planned = deploy.plan_job(load_job(job), target)
-    if planned.plan.is_empty:
-        err.print(f"{planned.job.name}: the definition is up to date")
+    if _agreed(planned.plan, yes=yes):
+        deploy.apply_saved(planned.job, target)
+        err.print(f"{planned.job.name} applied")
     else:
-        _apply(planned.terraform, planned.plan, f"{planned.job.name}: applied", yes=yes)
+        err.print(f"{planned.job.name} is up to date")
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
     _watch(run, target)
@@ -197,28 +201,34 @@ def platform_plan(name: PlatformArgument = "dev") -> None:
 def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
     """Plan, ask, and apply the platform."""
     terraform = deploy.platform_terraform(name, _target())
-    _apply(terraform, terraform.plan(), f"platform {name} is up", yes=yes)
+    saved = terraform.plan()
+    if _agreed(saved, yes=yes):
+        terraform.apply(saved)
+    err.print(f"platform {name} is up")
 
 
 @platform_app.command("destroy")
 def platform_destroy(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
     """Remove the platform. Buckets that hold data refuse unless the platform was applied with force_destroy."""
     terraform = deploy.platform_terraform(name, _target())
-    _apply(terraform, terraform.plan(destroy=True), f"platform {name} destroyed", yes=yes)
-
-
-def _apply(terraform: Terraform, saved: Plan, done: str, *, yes: bool) -> None:
-    if not saved.is_empty:
-        for change in saved.changes:
-            err.print(f"  {change.action:<8} {change.address}", soft_wrap=True)
-        counts = {"to create": saved.count("create"), "to change": saved.count("update")}
-        counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
-        summary = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change"
-        err.print(summary)
-        if not yes and not _confirmed(f"apply this to {_cloud}?"):
-            raise SagefitError("not applied", hint="answer yes, or give --yes (make: YES=1)", exit_code=REFUSED)
+    saved = terraform.plan(destroy=True)
+    if _agreed(saved, yes=yes):
         terraform.apply(saved)
-    err.print(done)
+    err.print(f"platform {name} destroyed")
+
+
+def _agreed(saved: Plan, *, yes: bool) -> bool:
+    """Show what a plan does and ask; False when it does nothing. Raises SagefitError (exit code 4) on a no."""
+    if saved.is_empty:
+        return False
+    for change in saved.changes:
+        err.print(f"  {change.action:<8} {change.address}", markup=False, soft_wrap=True)
+    counts = {"to create": saved.count("create"), "to change": saved.count("update")}
+    counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
+    err.print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change")
+    if not yes and not _confirmed(f"apply this to {_cloud}?"):
+        raise SagefitError("not applied", hint="answer yes, or give --yes (make: YES=1)", exit_code=REFUSED)
+    return True
 
 
 def _confirmed(question: str) -> bool:

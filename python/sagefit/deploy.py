@@ -15,6 +15,7 @@ from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, ROOT, display
 from sagefit.platform import Platform, load_platform
 from sagefit.render import tfvars_path, write
+from sagefit.runs import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 
@@ -46,26 +47,42 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
     write(job)
     terraform = job_terraform(job, target)
     plan = terraform.plan(destroy=destroy)
-    _note(plan.path).write_text(json.dumps({"inputs": _inputs(job)}), encoding="utf-8")
+    removed = sum(c.action in ("replace", "delete") and ".aws_s3_object." in c.address for c in plan.changes)
+    _note(plan.path).write_text(json.dumps({"inputs": _inputs(job), "removed": removed}), encoding="utf-8")
     return PlannedJob(job, platform, terraform, plan)
 
 
 def apply_saved(job: Job, target: Target) -> None:
-    """Apply the plan that ``plan`` saved, and no other.
+    """Apply the plan that was saved last, and no other.
 
-    Raises SagefitError: exit code 2 when there is none, 4 when the job changed after it was planned.
+    Raises SagefitError: exit code 2 when there is none; 4 when the job changed after it was planned, or when the plan
+    takes away files that a run in progress may still need.
     """
     terraform = job_terraform(job, target)
     path, note = terraform.plan_path, _note(terraform.plan_path)
-    if not path.exists():
+    if not path.exists() or not note.exists():
         raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: sagefit plan {job.name}")
-    if not note.exists() or json.loads(note.read_text(encoding="utf-8"))["inputs"] != _inputs(job):
+    noted = json.loads(note.read_text(encoding="utf-8"))
+    if noted["inputs"] != _inputs(job):
         raise SagefitError(
             f"stale plan: {display(tfvars_path(job))}, the code or local data changed after the plan was made",
             hint=f"plan again: sagefit plan {job.name}",
             exit_code=REFUSED,
         )
+    if noted["removed"]:
+        _refuse_under_runs(job)
     terraform.apply(Plan(path))
+
+
+def _refuse_under_runs(job: Job) -> None:
+    """A run keeps the definition it started with, which names code and data by digest: they must stay for it."""
+    running = running_runs(job.name, load_platform(job.platform))
+    if running:
+        raise SagefitError(
+            f"{running[0].name} is in progress, and this plan removes code or data that its attempts may still need",
+            hint=f"wait for it, or end it: sagefit stop {running[0].name}",
+            exit_code=REFUSED,
+        )
 
 
 def platform_terraform(name: str, target: Target) -> Terraform:

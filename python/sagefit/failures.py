@@ -129,10 +129,11 @@ def classify(
 
 
 def _diagnosis(match: Match | None, text: str) -> Diagnosis:
-    evidence = " ".join(_EXIT_CODE.sub("", text).removeprefix("AlgorithmError: ").split())
+    evidence = " ".join(text.split())
     if match is None:
         return Diagnosis("code", evidence, None, "C")
-    own = f"sagefit: {match.pattern.failure_class}: "
-    return Diagnosis(
-        match.pattern.failure_class, evidence.removeprefix(own), match.pattern.glob, match.pattern.confidence
-    )
+    row = match.pattern
+    _, own, said = evidence.partition(f"sagefit: {row.failure_class}: ")
+    if own and row.glob == f"*{own}*":
+        evidence = _EXIT_CODE.sub("", said)  # the launcher's words, without SageMaker's around them
+    return Diagnosis(row.failure_class, evidence, row.glob, row.confidence)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sagefit.cloud import control
+from sagefit.cloud.aws_environment import UNSET
 from sagefit.errors import SagefitError
 from sagefit.paths import home
 
@@ -39,7 +40,7 @@ def activate(name: str) -> Target:
     status = control.status()
     if status is None:
         raise SagefitError("the embedded cloud is not running", hint="start it: sagefit cloud up")
-    for variable in control.UNSET:
+    for variable in UNSET:
         os.environ.pop(variable, None)
     os.environ.update(control.environment())
     # Its resources live in memory, so a state must not outlive the process that holds them.

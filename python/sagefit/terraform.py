@@ -154,9 +154,8 @@ class Terraform:
         result: list[tuple[int, str, str]] = []
 
         def call() -> None:
-            result.append(
-                PythonTerraform(str(self.root), terraform_bin_path=str(self._binary)).cmd(command, *args, **options)
-            )
+            door: Any = PythonTerraform
+            result.append(door(str(self.root), terraform_bin_path=str(self._binary)).cmd(command, *args, **options))
 
         os.environ.update(overlay)
         worker = threading.Thread(target=call, name=f"terraform {command}")

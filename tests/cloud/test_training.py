@@ -203,8 +203,8 @@ os.wait()
         ("raise SystemExit(3)", "AlgorithmError: , exit code: 3"),
         ("import os; os.abort()", "AlgorithmError: , exit code: 134"),
         (
-            'import os; open(os.environ["SAGEFIT_ML_ROOT"] + "/output/failure", "w").write("sagefit: data: bad row"); 1/0',
-            "AlgorithmError: sagefit: data: bad row, exit code: 1",
+            'import os; open(os.environ["SAGEFIT_ML_ROOT"] + "/output/failure", "w").write("sagefit: data: bad"); 1/0',
+            "AlgorithmError: sagefit: data: bad, exit code: 1",
         ),
     ],
 )

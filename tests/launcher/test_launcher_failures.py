@@ -66,7 +66,8 @@ def test_a_kill_far_from_the_limit_is_not_for_memory(container: Container) -> No
 def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container: Container) -> None:
     container.limit(220)
     outcome = container.run(
-        "import os, time\nheld = bytearray(200 * 1024**2)\ntime.sleep(0.5)\ndel held\ntime.sleep(2.5)\nos.kill(os.getpid(), 9)"
+        "import os, time\nheld = bytearray(200 * 1024**2)\ntime.sleep(0.5)\ndel held\n"
+        "time.sleep(2.5)\nos.kill(os.getpid(), 9)"
     )
     assert outcome.report["class"] == "code"
     assert outcome.report["host_memory"]["peak_bytes"] > 200 * 1024**2
@@ -74,7 +75,8 @@ def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container:
 
 def test_a_worker_that_was_killed_counts_for_its_parent(container: Container) -> None:
     outcome = container.run(
-        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)'], check=True)"
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)'], check=True)"
     )
     assert outcome.exit_code == 1
     assert outcome.report["class"] == "host_memory"
@@ -101,7 +103,7 @@ def test_a_worker_that_was_killed_counts_for_its_parent(container: Container) ->
         ("import sys; sys.exit('no data in the channel')", "code", "no data in the channel"),
         # Survived, then something else.
         (
-            "print('WARNING: CUDA out of memory. Tried to allocate 9 GiB, trying half the batch')\nraise KeyError('loss')",
+            "print('WARNING: CUDA out of memory. Tried to allocate 9 GiB, trying half of it')\nraise KeyError('loss')",
             "code",
             "KeyError: 'loss'",
         ),

@@ -214,9 +214,9 @@ def test_a_shell_script_may_be_the_entry_point(container: Container) -> None:
     ("spoil", "words"),
     [
         (lambda c: c.code("main.py", ""), ["entry point 'train.py'", "which holds main.py", "code.entry_point"]),
-        (lambda c: None, ["entry point 'train.py'", "which holds nothing"]),
+        (lambda _: None, ["entry point 'train.py'", "which holds nothing"]),
         (lambda c: c.config("hyperparameters", [1]), ["hyperparameters.json cannot be read", "a list"]),
-        (lambda c: (c.root / "input/config/hyperparameters.json").write_text('{"a": '), ["hyperparameters.json", "line 1"]),
+        (lambda c: (c.root / "input/config/hyperparameters.json").write_text('{"a": '), ["line 1"]),
     ],
 )  # fmt: skip
 def test_a_job_that_cannot_start_says_why(container: Container, spoil: object, words: list[str]) -> None:

@@ -445,7 +445,7 @@ run "the_platform_sets_network_and_key" {
     })
     attempts = [
       { name = "first", instance_type = "ml.m5.large" },
-      { name = "second", instance_type = "ml.m5d.large" },
+      { name = "second", instance_type = "ml.g5.xlarge" },
     ]
     image = { uri = "registry.example.com/team/train:7" }
   }

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 LINGER = 2.0  # seconds to wait for output: a process left behind may hold the pipe open for ever
+PIPE_SIZE = 65536  # as much as a pipe holds: one read takes all that was written before
 KEPT_LINES = 400
 KEPT_CHARACTERS = 2000  # of one line
 _SHELL_SIGNALS = {128 + number: number for number in (6, 7, 9, 11, 15)}  # a shell turns a signal into 128 + number
@@ -65,19 +66,15 @@ class Program:
             list(command), cwd=str(folder), env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         self.pid = self._process.pid
-        streams = ((self._process.stdout, sys.stdout.buffer), (self._process.stderr, sys.stderr.buffer))
-        self._readers = [
-            threading.Thread(target=self._read, args=(source, target), daemon=True) for source, target in streams
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._reader = threading.Thread(
+            target=self._read, args=(self._process.stdout, self._process.stderr), daemon=True
+        )
+        self._reader.start()
 
     def wait(self) -> Ended:
         """Waits for the end of the program and of its output."""
         code = self._process.wait()
-        until = time.monotonic() + LINGER
-        for reader in self._readers:
-            reader.join(max(0.0, until - time.monotonic()))
+        self._reader.join(LINGER)
         if code < 0:
             return Ended(128 - code, -code)
         return Ended(code, _SHELL_SIGNALS.get(code))
@@ -92,16 +89,25 @@ class Program:
         lines = list(self._lines)
         return lines[-self._spoke_on :] if self._spoke_on > 3 else lines
 
-    def _read(self, source: IO[bytes], target: IO[bytes]) -> None:
-        is_error = target is sys.stderr.buffer
-        rest = b""
-        with source:
-            for chunk in iter(lambda: os.read(source.fileno(), 65536), b""):
-                self._console.write(target, chunk)
-                *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-                rest = rest[-KEPT_CHARACTERS:]
-                self._keep(whole, is_error)
-        self._keep([rest], is_error)
+    def _read(self, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        targets = {stdout: sys.stdout.buffer, stderr: sys.stderr.buffer}
+        rest = {stdout: b"", stderr: b""}
+        with selectors.DefaultSelector() as selector, stdout, stderr:
+            for source in targets:
+                selector.register(source, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = {key.fileobj for key, _ in selector.select()}
+                # Of what comes together stdout goes first: a traceback is the end of what a script says.
+                for source in [source for source in (stdout, stderr) if source in ready]:
+                    chunk = os.read(source.fileno(), PIPE_SIZE)
+                    if not chunk:
+                        selector.unregister(source)
+                        self._keep([rest[source]], source is stderr)
+                        continue
+                    self._console.write(targets[source], chunk)
+                    *whole, last = (rest[source] + chunk).replace(b"\r", b"\n").split(b"\n")
+                    rest[source] = last[-KEPT_CHARACTERS:]
+                    self._keep(whole, source is stderr)
 
     def _keep(self, lines: Sequence[bytes], is_error: bool) -> None:
         for line in filter(bytes.strip, lines):

@@ -1,6 +1,6 @@
 """Runs: start one, watch it, stop it, and read what its attempts did."""
 
-from sagefit.runs.execution import Run, find_run, latest_runs, start, stop
+from sagefit.runs.execution import Run, find_run, latest_runs, running_runs, start, stop
 from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
 from sagefit.runs.watch import watch
 
@@ -11,6 +11,7 @@ __all__ = [
     "find_run",
     "latest_runs",
     "read_run",
+    "running_runs",
     "start",
     "stop",
     "watch",

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -17,6 +17,7 @@ from sagefit.runs.clients import sagemaker, step_functions
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
+    from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
 
@@ -61,12 +62,12 @@ def find_run(reference: str) -> Run:
     Raises SagefitError when there is none.
     """
     names = job_names()
-    if reference in names:
+    if reference in names or reference.endswith((".yaml", ".yml")):
         job = load_job(reference)
         platform = load_platform(job.platform)
         runs = latest_runs(job.name, platform, limit=1)
         if not runs:
-            raise SagefitError(f"{reference} has no runs yet", hint=f"start one: sagefit run {reference}")
+            raise SagefitError(f"{job.name} has no runs yet", hint=f"start one: sagefit run {reference}")
         return runs[0]
     stamped = _STAMPED.fullmatch(reference)
     candidates = [stamped["job"]] if stamped else []
@@ -83,16 +84,27 @@ def find_run(reference: str) -> Run:
 
 def latest_runs(job: str, platform: Platform, *, limit: int = 10) -> list[Run]:
     """The newest runs of a job, newest first; empty when the job was never applied."""
+    found = _executions(job, platform, {"PaginationConfig": {"MaxItems": limit}})
+    newest = sorted(found, key=lambda execution: execution["startDate"], reverse=True)
+    return [Run(execution["name"], job, platform) for execution in newest]
+
+
+def running_runs(job: str, platform: Platform) -> list[Run]:
+    """The runs of a job that are in progress."""
+    return [
+        Run(execution["name"], job, platform) for execution in _executions(job, platform, {"statusFilter": "RUNNING"})
+    ]
+
+
+def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[ExecutionListItemTypeDef]:
+    pages = step_functions().get_paginator("list_executions")
     try:
-        answer = step_functions().list_executions(
-            stateMachineArn=platform.state_machine_arn(job), maxResults=max(limit, 1)
-        )
+        found = pages.paginate(stateMachineArn=platform.state_machine_arn(job), **options)
+        return [execution for page in found for execution in page["executions"]]
     except ClientError as error:
         if error.response["Error"]["Code"] == "StateMachineDoesNotExist":
             return []
         raise
-    newest = sorted(answer["executions"], key=lambda execution: execution["startDate"], reverse=True)
-    return [Run(execution["name"], job, platform) for execution in newest[:limit]]
 
 
 def stop(run: Run) -> list[str]:

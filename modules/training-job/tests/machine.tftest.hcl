@@ -1,0 +1,460 @@
+# Graph, role, names and schedule of a job.
+mock_provider "aws" {}
+
+variables {
+  name = "digits"
+  platform = {
+    schema     = 1
+    name       = "dev"
+    partition  = "aws"
+    region     = "us-east-1"
+    account_id = "123456789012"
+    role_arn   = "arn:aws:iam::123456789012:role/sagefit-dev-execution"
+    buckets = {
+      data        = "sagefit-dev-123456789012-us-east-1-data"
+      artifacts   = "sagefit-dev-123456789012-us-east-1-artifacts"
+      checkpoints = "sagefit-dev-123456789012-us-east-1-checkpoints"
+    }
+    repository_url = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagefit-dev"
+    warm_pools     = { small = { instance_type = "ml.m5.large", keep_alive_seconds = 1800 } }
+    tags           = { team = "vision" }
+  }
+  image = { framework = "sklearn", version = "1.2-1" }
+  code  = { source_dir = "tests/fixtures/code", entry_point = "train.py" }
+  attempts = [
+    { name = "first", instance_type = "ml.m5.large", reason = "small", max_runtime_seconds = 3600, next = { host_memory = "second", capacity = "third" } },
+    { name = "second", instance_type = "ml.m5.xlarge", max_runtime_seconds = 3600, next = { host_memory = "third" } },
+    { name = "third", instance_type = "ml.m5.2xlarge", max_runtime_seconds = 3600 },
+  ]
+}
+
+run "every_transition_has_a_target" {
+  command = plan
+
+  assert {
+    condition = alltrue(flatten([
+      for name, state in output.definition.States : [
+        for target in compact(concat(
+          [try(state.Next, ""), try(state.Default, "")],
+          try([for rule in state.Choices : rule.Next], []),
+          try([for rule in state.Catch : rule.Next], []),
+        )) : contains(keys(output.definition.States), target)
+      ]
+    ]))
+    error_message = "a transition leads to a state that exists"
+  }
+  assert {
+    condition     = alltrue([for name in keys(output.definition.States) : length(name) <= 80])
+    error_message = "state names have 80 characters at most"
+  }
+  assert {
+    condition = alltrue([
+      for name, state in output.definition.States :
+      contains(["Succeed", "Fail"], state.Type) || can(state.Next) || can(state.Default)
+    ])
+    error_message = "every other state goes on"
+  }
+}
+
+run "a_run_starts_with_the_first_attempt" {
+  command = plan
+
+  assert {
+    condition     = output.definition.StartAt == "begin" && output.definition.States.begin.Next == "first: submit"
+    error_message = "begin leads to the first attempt"
+  }
+  assert {
+    condition     = output.definition.States["first: submit"].Comment == "1 x ml.m5.large: small"
+    error_message = "the graph says why an attempt is there"
+  }
+  assert {
+    condition     = output.attempts == tolist(["first", "second", "third"])
+    error_message = "attempts keep their order"
+  }
+  assert {
+    condition     = output.worst_case_seconds == 10800
+    error_message = "the worst case is every attempt in full"
+  }
+}
+
+run "edges_are_the_ones_of_next" {
+  command = plan
+
+  assert {
+    condition     = output.definition.States["first: host_memory"].Next == "second: submit" && output.definition.States["first: capacity"].Next == "third: submit"
+    error_message = "an edge leads to its attempt"
+  }
+  assert {
+    condition     = output.definition.States["second: capacity"].Next == "failed: capacity" && output.definition.States["third: host_memory"].Next == "failed: host_memory"
+    error_message = "a class without an edge ends the run"
+  }
+  assert {
+    condition = jsonencode(output.definition.States["second: host_memory"]) == jsonencode({
+      Type       = "Pass"
+      ResultPath = "$.attempts['1']"
+      Next       = "third: submit"
+      Parameters = {
+        attempt          = "second"
+        class            = "host_memory"
+        "training_job.$" = "States.Format('{}-1', $$.Execution.Name)"
+        "evidence.$"     = "$.job.FailureReason"
+      }
+    })
+    error_message = "a failed attempt is recorded under its index"
+  }
+  assert {
+    condition     = output.definition.States["failed: host_memory"].Error == "Sagefit.host_memory" && output.definition.States["failed: host_memory"].CausePath == "States.JsonToString($.attempts)"
+    error_message = "a failed run names the class and tells the record"
+  }
+}
+
+run "only_completed_is_success" {
+  command = plan
+
+  assert {
+    condition = jsonencode(output.definition.States["first: judge"].Choices[0]) == jsonencode({
+      And = [
+        { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed" },
+        { Variable = "$.job.SecondaryStatus", StringEquals = "Completed" },
+      ]
+      Next = "first: done"
+    })
+    error_message = "both statuses are asked"
+  }
+  assert {
+    condition     = length([for rule in output.definition.States["first: judge"].Choices : rule if rule.Next == "first: done"]) == 1
+    error_message = "there is one way to success"
+  }
+  assert {
+    condition     = output.definition.States["first: judge"].Default == "first: code"
+    error_message = "what nothing matches is the code's own failure"
+  }
+}
+
+run "a_missing_reason_is_asked_for_before_it_is_read" {
+  command = plan
+
+  assert {
+    condition = jsonencode(output.definition.States["first: judge"].Choices[2]) == jsonencode({
+      Variable = "$.job.FailureReason", IsPresent = false, Next = "first: no reason"
+    })
+    error_message = "IsPresent comes before every rule that reads the reason"
+  }
+  assert {
+    condition = alltrue([
+      for rule in slice(output.definition.States["first: judge"].Choices, 0, 2) : !strcontains(jsonencode(rule), "FailureReason")
+    ])
+    error_message = "the rules before it read the statuses only"
+  }
+}
+
+run "choice_rules_keep_the_order_of_the_table" {
+  command = plan
+
+  assert {
+    condition = flatten([
+      for rule in output.definition.States["first: judge"].Choices : [for o in try(rule.Or, []) : o.StringMatches if can(o.StringMatches)]
+      ]) == [
+      for p in jsondecode(file("failures.json")).patterns : p.glob if p.where == "failure_reason"
+    ]
+    error_message = "the first match of failures.json wins"
+  }
+  assert {
+    condition = alltrue([
+      for rule in output.definition.States["first: judge"].Choices : contains(
+        [for p in jsondecode(file("failures.json")).patterns : "first: ${p.class}" if p.glob == rule.Or[0].StringMatches && p.where == "failure_reason"],
+        rule.Next,
+      ) if can(rule.Or[0].StringMatches)
+    ])
+    error_message = "a pattern leads to its class"
+  }
+}
+
+run "a_refusal_of_our_own_name_goes_on" {
+  command = plan
+
+  assert {
+    condition     = output.definition.States["first: refusal"].Choices[0].StringMatches == "*ResourceInUse*" && output.definition.States["first: refusal"].Choices[0].Next == "first: wait"
+    error_message = "the training job exists: wait for it"
+  }
+}
+
+run "passing_refusals_are_tried_again_a_few_times" {
+  command = plan
+
+  assert {
+    condition = alltrue([
+      for rule in output.definition.States["first: refusal"].Choices :
+      rule.And[0].Variable == "$.tries" && rule.And[0].NumericLessThanEquals == 8 if rule.Next == "first: pause"
+    ])
+    error_message = "patience is counted"
+  }
+  assert {
+    condition = length([
+      for rule in output.definition.States["first: refusal"].Choices : rule if rule.Next == "first: pause"
+    ]) > 0
+    error_message = "some refusals are tried again"
+  }
+  assert {
+    condition = alltrue([
+      for rule in output.definition.States["first: refusal"].Choices :
+      !strcontains(jsonencode(rule), "ResourceLimitExceeded") if rule.Next == "first: pause"
+    ])
+    error_message = "a quota does not pass by waiting"
+  }
+}
+
+run "polling_follows_the_time_limits" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", max_runtime_seconds = 432000 }]
+  }
+
+  assert {
+    condition     = output.definition.States["first: wait"].Seconds == 216
+    error_message = "2000 looks cover the allowed time"
+  }
+  assert {
+    condition     = output.definition.TimeoutSeconds == 2600 * 216
+    error_message = "the run ends before its history is full"
+  }
+}
+
+run "polling_has_a_floor" {
+  command = plan
+
+  assert {
+    condition     = output.definition.States["first: wait"].Seconds == 30
+    error_message = "short jobs are looked at every 30 seconds"
+  }
+}
+
+run "polling_can_be_set" {
+  command = plan
+
+  variables {
+    resources = { poll_seconds = 5 }
+  }
+
+  assert {
+    condition     = output.definition.States["first: wait"].Seconds == 5
+    error_message = "poll_seconds overrides"
+  }
+}
+
+run "warm_instances_of_another_shape_are_released" {
+  command = plan
+
+  variables {
+    attempts = [
+      { name = "first", instance_type = "ml.m5.large", keep_alive_seconds = 600, next = { host_memory = "second", capacity = "third" } },
+      { name = "second", instance_type = "ml.m5.large", keep_alive_seconds = 600, next = { host_memory = "third" } },
+      { name = "third", instance_type = "ml.m5.xlarge" },
+    ]
+  }
+
+  assert {
+    condition     = output.definition.States["first: host_memory"].Next == "second: submit"
+    error_message = "the same shape reuses the pool"
+  }
+  assert {
+    condition     = output.definition.States["second: host_memory"].Next == "second: release for third"
+    error_message = "another shape gives it back first"
+  }
+  assert {
+    condition = jsonencode(output.definition.States["second: release for third"].Parameters) == jsonencode({
+      "TrainingJobName.$" = "States.Format('{}-1', $$.Execution.Name)"
+      ResourceConfig      = { KeepAlivePeriodInSeconds = 0 }
+    })
+    error_message = "a keep-alive of zero releases"
+  }
+  assert {
+    condition     = output.definition.States["second: release for third"].Catch[0].Next == "third: submit"
+    error_message = "a failed release holds nothing up"
+  }
+}
+
+run "the_role_creates_this_jobs_training_jobs_only" {
+  command = plan
+
+  assert {
+    condition = jsonencode([for s in output.state_machine_policy.Statement : s if s.Sid == "CreateTrainingJobsOfThisJob"][0]) == jsonencode({
+      Sid      = "CreateTrainingJobsOfThisJob"
+      Effect   = "Allow"
+      Action   = ["sagemaker:CreateTrainingJob"]
+      Resource = ["arn:aws:sagemaker:us-east-1:123456789012:training-job/digits-*"]
+      Condition = {
+        BoolIfExists                  = { "sagemaker:EnableRemoteDebug" = "false" }
+        "ForAllValues:StringEquals"   = { "sagemaker:InstanceTypes" = ["ml.m5.large", "ml.m5.xlarge", "ml.m5.2xlarge"] }
+        Null                          = { "sagemaker:InstanceTypes" = "false" }
+        NumericLessThanEquals         = { "sagemaker:MaxRuntimeInSeconds" = "3600" }
+        NumericLessThanEqualsIfExists = { "sagemaker:KeepAlivePeriod" = "0" }
+      }
+    })
+    error_message = "name, instances, time and keep-alive are fixed"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role_policy.state_machine.policy) == jsondecode(jsonencode(output.state_machine_policy))
+    error_message = "the role has the policy that the module shows"
+  }
+  assert {
+    condition = alltrue([
+      for s in output.state_machine_policy.Statement : s.Resource != ["*"] || s.Sid == "DeliverLogsOfTheStateMachine"
+    ])
+    error_message = "only log delivery has no resources of its own"
+  }
+  assert {
+    condition     = !strcontains(jsonencode(output.state_machine_policy), "UpdateTrainingJob") && !strcontains(jsonencode(output.state_machine_policy), "xray")
+    error_message = "no right without a state that uses it"
+  }
+  assert {
+    condition = jsonencode([for s in output.state_machine_policy.Statement : s if s.Sid == "PassTheExecutionRole"][0]) == jsonencode({
+      Sid       = "PassTheExecutionRole"
+      Effect    = "Allow"
+      Action    = ["iam:PassRole"]
+      Resource  = ["arn:aws:iam::123456789012:role/sagefit-dev-execution"]
+      Condition = { StringEquals = { "iam:PassedToService" = "sagemaker.amazonaws.com" } }
+    })
+    error_message = "one role goes to one service"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role.state_machine.assume_role_policy).Statement[0].Condition.ArnEquals["aws:SourceArn"] == output.state_machine_arn
+    error_message = "only this state machine takes the role"
+  }
+}
+
+run "the_role_follows_network_and_keys" {
+  command = plan
+
+  variables {
+    resources = {
+      subnet_ids                      = ["subnet-1"]
+      security_group_ids              = ["sg-1"]
+      network_isolation               = true
+      encrypt_inter_container_traffic = true
+      output_kms_key_arn              = "arn:aws:kms:us-east-1:123456789012:key/output"
+    }
+    attempts = [{ name = "first", instance_type = "ml.m5.large", instance_count = 2, keep_alive_seconds = 600 }]
+    tracing  = true
+  }
+
+  assert {
+    condition = jsonencode([for s in output.state_machine_policy.Statement : s if s.Sid == "CreateTrainingJobsOfThisJob"][0].Condition) == jsonencode({
+      ArnEquals    = { "sagemaker:OutputKmsKey" = "arn:aws:kms:us-east-1:123456789012:key/output" }
+      Bool         = { "sagemaker:InterContainerTrafficEncryption" = "true", "sagemaker:NetworkIsolation" = "true" }
+      BoolIfExists = { "sagemaker:EnableRemoteDebug" = "false" }
+      "ForAllValues:StringEquals" = {
+        "sagemaker:InstanceTypes"       = ["ml.m5.large"]
+        "sagemaker:VpcSecurityGroupIds" = ["sg-1"]
+        "sagemaker:VpcSubnets"          = ["subnet-1"]
+      }
+      Null = {
+        "sagemaker:InstanceTypes"       = "false"
+        "sagemaker:OutputKmsKey"        = "false"
+        "sagemaker:VpcSecurityGroupIds" = "false"
+        "sagemaker:VpcSubnets"          = "false"
+      }
+      NumericLessThanEquals         = { "sagemaker:MaxRuntimeInSeconds" = "86400" }
+      NumericLessThanEqualsIfExists = { "sagemaker:KeepAlivePeriod" = "600" }
+    })
+    error_message = "every guarded field has its condition"
+  }
+  assert {
+    condition     = contains([for s in output.state_machine_policy.Statement : s.Sid], "SendTraces") && aws_sfn_state_machine.this.tracing_configuration[0].enabled
+    error_message = "traces are sent when asked for"
+  }
+}
+
+run "names_and_arns_are_known_at_plan" {
+  command = plan
+
+  assert {
+    condition     = output.state_machine_arn == "arn:aws:states:us-east-1:123456789012:stateMachine:sagefit-dev-digits" && output.state_machine_name == "sagefit-dev-digits"
+    error_message = "state machine"
+  }
+  assert {
+    condition     = aws_iam_role.state_machine.name == "sagefit-dev-digits" && aws_sfn_state_machine.this.role_arn == "arn:aws:iam::123456789012:role/sagefit/sagefit-dev-digits"
+    error_message = "role"
+  }
+  assert {
+    condition     = aws_cloudwatch_log_group.runs.name == "/aws/vendedlogs/states/sagefit-dev-digits" && aws_cloudwatch_log_group.runs.retention_in_days == 30
+    error_message = "log group"
+  }
+  assert {
+    condition     = output.run_prefix == "digits-" && output.log_group_name == aws_cloudwatch_log_group.runs.name
+    error_message = "runs and log"
+  }
+}
+
+run "long_names_keep_to_the_role_limit" {
+  command = plan
+
+  variables {
+    name     = "a234567890-234567890-234567890-23456789"
+    platform = merge(var.platform, { name = "p2345678901234567890" })
+    schedule = { expression = "rate(1 day)" }
+  }
+
+  assert {
+    condition     = length(aws_iam_role.state_machine.name) <= 64 && length(aws_iam_role.schedule[0].name) <= 64 && length(aws_scheduler_schedule.this[0].name) <= 64
+    error_message = "64 characters"
+  }
+  assert {
+    condition     = length("${jsondecode(aws_scheduler_schedule.this[0].target[0].input).Name}") - length("<aws.scheduler.execution-id>") + 36 + length("-19") <= 63
+    error_message = "a scheduled training job fits its name"
+  }
+}
+
+run "no_schedule_by_default" {
+  command = plan
+
+  assert {
+    condition     = length(aws_scheduler_schedule.this) + length(aws_iam_role.schedule) + length(aws_iam_role_policy.schedule) == 0
+    error_message = "nothing is scheduled"
+  }
+}
+
+run "a_schedule_starts_runs" {
+  command = plan
+
+  variables {
+    schedule = { expression = "cron(0 6 * * ? *)", timezone = "Europe/Berlin" }
+  }
+
+  assert {
+    condition     = aws_scheduler_schedule.this[0].target[0].arn == "arn:aws:scheduler:::aws-sdk:sfn:startExecution"
+    error_message = "the universal target names the execution"
+  }
+  assert {
+    condition     = strcontains(aws_scheduler_schedule.this[0].target[0].input, "digits-<aws.scheduler.execution-id>")
+    error_message = "the keyword stands there unescaped"
+  }
+  assert {
+    condition     = aws_scheduler_schedule.this[0].schedule_expression_timezone == "Europe/Berlin" && aws_scheduler_schedule.this[0].state == "ENABLED"
+    error_message = "expression and zone"
+  }
+  assert {
+    condition = jsonencode(jsondecode(aws_iam_role_policy.schedule[0].policy).Statement[0]) == jsonencode({
+      Action   = ["states:StartExecution"]
+      Effect   = "Allow"
+      Resource = ["arn:aws:states:us-east-1:123456789012:stateMachine:sagefit-dev-digits"]
+      Sid      = "StartRunsOfThisJob"
+    })
+    error_message = "the schedule starts this job only"
+  }
+}
+
+run "the_permissions_boundary_is_kept" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { permissions_boundary_arn = "arn:aws:iam::123456789012:policy/boundary" })
+    schedule = { expression = "rate(1 day)" }
+  }
+
+  assert {
+    condition     = aws_iam_role.state_machine.permissions_boundary == "arn:aws:iam::123456789012:policy/boundary" && aws_iam_role.schedule[0].permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"
+    error_message = "both roles"
+  }
+}

@@ -1,0 +1,69 @@
+"""The faults file: what it matches, how often it applies, and what it says when it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sagefit.cloud.faults import Faults, Match
+from sagefit.errors import SagefitError
+
+
+def faults(folder: Path, text: str) -> Faults:
+    path = folder / "faults.yaml"
+    path.write_text(text)
+    return Faults.load(path)
+
+
+@pytest.mark.parametrize(
+    ("match", "name", "matches"),
+    [
+        (Match(), "anything", True),
+        (Match(job="bert"), "bert-261121-101500-0", True),
+        (Match(job="bert"), "bert-large-261121-101500-0", False),
+        (Match(job="bert*", attempt=1), "bert-large-261121-101500-1", True),
+        (Match(job="bert*", attempt=1), "bert-large-261121-101500-0", False),
+        (Match(attempt=0), "free-name", False),
+        (Match(instance_type="ml.g5.*"), "bert-261121-101500-0", False),
+    ],
+)
+def test_match(match: Match, name: str, matches: bool) -> None:
+    assert match.matches(name, "ml.m5.large") is matches
+
+
+def test_the_first_that_is_not_used_up_applies(tmp_path: Path) -> None:
+    found = faults(
+        tmp_path,
+        """
+- { times: 2, outcome: { status: Failed, failure_reason: first } }
+- { match: { job: "b*" }, outcome: { status: Failed, failure_reason: second } }
+""",
+    )
+    outcomes = [found.next(name, "ml.m5.large") for name in ("a", "b", "a", "b")]
+    assert [outcome and outcome.failure_reason for outcome in outcomes] == ["first", "first", None, "second"]
+
+
+def test_throttling_is_counted_for_each_training_job(tmp_path: Path) -> None:
+    found = faults(tmp_path, "[{ times: 1, outcome: { throttle: 2 } }]")
+    assert [bool(found.next(name, "")) for name in ("a", "a", "a", "b")] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- { outcome: { throttle: 0 } }", "fault 1.outcome.throttle: Input should be greater than or equal to 1"),
+        ("- { outcome: { throttle: 1 } }\n- { otcome: 1 }", "fault 2.outcome: Field required"),
+        ("- { match: { name: x }, outcome: { throttle: 1 } }", "fault 1.match.name: Extra inputs are not permitted"),
+        ("- { outcome: {} }", "needs exactly one of status, api_error, stopped, interrupt_after_seconds, throttle"),
+        ("- { outcome: { status: Failed } }", "status and failure_reason go together"),
+        ("- { outcome: { stopped: Later } }", "fault 1.outcome.stopped: Input should be"),
+        ("a: [", "is no YAML"),
+        ("just text", "the file: Input should be a valid list"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SagefitError) as caught:
+        faults(tmp_path, text)
+    assert says in caught.value.message
+    assert "faults.yaml" in caught.value.message

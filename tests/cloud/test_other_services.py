@@ -1,0 +1,230 @@
+"""Extensions of other services, refusals of what is not there, and the log of calls."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cloud.aws_user import IMAGE, ROLE, Aws
+from sagefit.cloud.calls import kind_of, read_calls
+
+
+def machine(aws: Aws, name: str, states: dict[str, Any], start: str) -> str:
+    definition = json.dumps({"StartAt": start, "States": states})
+    created = aws.client("stepfunctions").create_state_machine(name=name, definition=definition, roleArn=ROLE)
+    return str(created["stateMachineArn"])
+
+
+def execute(aws: Aws, arn: str, name: str) -> dict[str, Any]:
+    states = aws.client("stepfunctions")
+    execution = states.start_execution(stateMachineArn=arn, name=name)["executionArn"]
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found: dict[str, Any] = states.describe_execution(executionArn=execution)
+        if found["status"] != "RUNNING":
+            return found
+        time.sleep(0.05)
+    pytest.fail(f"{name} still runs")
+
+
+def training_states(code: str, role: str = ROLE) -> dict[str, Any]:
+    """Submit, wait, describe, judge: the shape of a job's state machine."""
+    name = "States.Format('{}-0', $$.Execution.Name)"
+    request = {
+        "TrainingJobName.$": name,
+        "RoleArn": role,
+        "AlgorithmSpecification": {
+            "TrainingImage": IMAGE,
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["python3"],
+            "ContainerArguments": ["/opt/ml/input/data/code/train.py"],
+        },
+        "InputDataConfig": [
+            {"ChannelName": "code", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": code}}}
+        ],
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket-artifacts/jobs"},
+        "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+    }
+    sdk = "arn:aws:states:::aws-sdk:sagemaker"
+    judge = [
+        {"Variable": "$.job.TrainingJobStatus", "StringEquals": "Completed", "Next": "done"},
+        {"Variable": "$.job.TrainingJobStatus", "StringEquals": "InProgress", "Next": "wait"},
+    ]
+    return {
+        "submit": {
+            "Type": "Task",
+            "Resource": f"{sdk}:createTrainingJob",
+            "Parameters": request,
+            "ResultPath": "$.created",
+            "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "refused"}],
+            "Next": "wait",
+        },
+        "wait": {"Type": "Wait", "Seconds": 1, "Next": "describe"},
+        "describe": {
+            "Type": "Task",
+            "Resource": f"{sdk}:describeTrainingJob",
+            "Parameters": {"TrainingJobName.$": name},
+            "ResultPath": "$.job",
+            "Next": "judge",
+        },
+        "judge": {"Type": "Choice", "Choices": judge, "Default": "failed"},
+        "done": {"Type": "Succeed"},
+        "failed": {"Type": "Fail", "Error": "failed", "CausePath": "$.job.FailureReason"},
+        "refused": {"Type": "Fail", "ErrorPath": "$.error.Error", "CausePath": "$.error.Cause"},
+    }
+
+
+def test_a_state_machine_runs_a_training_job(aws: Aws) -> None:
+    aws.put("code/states/train.py", "print('hello')")
+    arn = machine(aws, "trains", training_states("s3://bucket-data/code/states/"), "submit")
+    assert execute(aws, arn, "run-1")["status"] == "SUCCEEDED"
+    assert aws.lines("run-1-0") == ["hello"]
+
+    states = aws.client("stepfunctions")
+    execution = f"{arn.replace('stateMachine', 'execution')}:run-1"
+    newest = states.get_execution_history(executionArn=execution, reverseOrder=True, maxResults=1)
+    assert [event["type"] for event in newest["events"]] == ["ExecutionSucceeded"]
+    pages = states.get_paginator("get_execution_history").paginate(
+        executionArn=execution, PaginationConfig={"PageSize": 3}
+    )
+    assert pages.build_full_result()["events"][0]["type"] == "ExecutionStarted"
+
+    aws.start("pass", TrainingJobName="taken-0")
+    taken = execute(aws, arn, "taken")
+    assert taken["error"] == "SageMaker.ResourceInUseException"
+    with pytest.raises(ClientError, match="ExecutionAlreadyExists"):
+        states.start_execution(stateMachineArn=arn, name="run-1")
+    assert [item["name"] for item in states.list_executions(stateMachineArn=arn)["executions"]] == ["taken", "run-1"]
+
+
+def test_the_text_of_a_refusal_reaches_the_state_machine(aws: Aws) -> None:
+    aws.put("code/states/train.py", "")
+    arn = machine(aws, "refused", training_states("s3://bucket-data/code/states/", ROLE + "-none"), "submit")
+    refused = execute(aws, arn, "refused-1")
+    assert refused["error"] == "SageMaker.SageMakerException"
+    assert "Could not assume role" in refused["cause"]
+
+
+def test_an_execution_can_be_stopped(aws: Aws) -> None:
+    states = aws.client("stepfunctions")
+    arn = machine(aws, "waits", {"wait": {"Type": "Wait", "Seconds": 300, "End": True}}, "wait")
+    execution = states.start_execution(stateMachineArn=arn, name="long")["executionArn"]
+    states.stop_execution(executionArn=execution, error="User", cause="enough")
+    found = states.describe_execution(executionArn=execution)
+    assert (found["status"], found["error"], found["cause"]) == ("ABORTED", "User", "enough")
+    assert found["stopDate"] >= found["startDate"]
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ({"a": {"Type": "Pass", "End": True}}, None),
+        ({"a": {"Type": "Pass", "Next": "b"}}, "MISSING_TRANSITION_TARGET"),
+        ({"a": {"Type": "Choice", "Choices": [], "Default": "z"}}, "MISSING_TRANSITION_TARGET"),
+        ({"a": {"Type": "Dance"}}, "SCHEMA_VALIDATION_FAILED"),
+    ],
+)
+def test_definitions_are_validated(aws: Aws, states: dict[str, Any], code: str | None) -> None:
+    definition = json.dumps({"StartAt": "a", "States": states})
+    answer = aws.client("stepfunctions").validate_state_machine_definition(definition=definition)
+    assert answer["result"] == ("FAIL" if code else "OK")
+    assert [item["code"] for item in answer["diagnostics"]] == ([code] if code else [])
+
+
+def test_versions(aws: Aws) -> None:
+    states = aws.client("stepfunctions")
+    definition = json.dumps({"StartAt": "a", "States": {"a": {"Type": "Succeed"}}})
+    created = states.create_state_machine(name="versioned", definition=definition, roleArn=ROLE, publish=True)
+    found = states.list_state_machine_versions(stateMachineArn=created["stateMachineArn"])["stateMachineVersions"]
+    assert [item["stateMachineVersionArn"] for item in found] == [created["stateMachineVersionArn"]]
+
+
+def test_composite_alarms(aws: Aws) -> None:
+    alarms = aws.client("cloudwatch")
+    alarms.put_composite_alarm(AlarmName="both", AlarmRule='ALARM("a") AND ALARM("b")')
+    found = alarms.describe_alarms(AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
+    assert [(item["AlarmName"], item["AlarmRule"]) for item in found] == [("both", 'ALARM("a") AND ALARM("b")')]
+
+
+@pytest.mark.parametrize(
+    ("service", "action", "parameters", "name"),
+    [
+        ("sagemaker", "create_hub", {"HubName": "a", "HubDescription": "b"}, "sagemaker:CreateHub"),
+        (
+            "iam",
+            "simulate_custom_policy",
+            {"PolicyInputList": ["{}"], "ActionNames": ["s3:Get"]},
+            "iam:SimulateCustomPolicy",
+        ),
+        ("pricing", "get_products", {"ServiceCode": "AmazonSageMaker"}, "pricing:"),
+    ],
+)
+def test_what_is_not_there_is_refused_at_once(
+    aws: Aws, service: str, action: str, parameters: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(ClientError) as caught:
+        getattr(aws.client(service), action)(**parameters)
+    answer = caught.value.response
+    assert answer["ResponseMetadata"]["HTTPStatusCode"] == 400
+    assert answer["ResponseMetadata"]["RetryAttempts"] == 0
+    assert answer["Error"]["Code"] == "UnsupportedOperation"
+    assert name in answer["Error"]["Message"]
+
+
+def test_calls_are_written_down(aws: Aws) -> None:
+    before = len(list(read_calls()))
+    aws.put("calls/x", "1")
+    aws.get("s3://bucket-data/calls/x")
+    with pytest.raises(ClientError):
+        aws.describe("nobody")
+    aws.client("sts").get_caller_identity()
+    new = [(call.service, call.action, call.kind, call.status) for call in list(read_calls())[before:]]
+    assert new == [
+        ("s3", "PutObject", "write", 200),
+        ("s3", "GetObject", "read", 200),
+        ("sagemaker", "DescribeTrainingJob", "read", 400),
+        ("sts", "GetCallerIdentity", "read", 200),
+    ]
+
+
+def test_calls_of_a_state_machine_are_written_down_and_sagemakers_own_are_not(aws: Aws) -> None:
+    aws.put("code/states/train.py", "")
+    arn = machine(aws, "called", training_states("s3://bucket-data/code/states/"), "submit")
+    before = len(list(read_calls()))
+    execute(aws, arn, "called-1")
+    new = [(call.service, call.action) for call in list(read_calls())[before:]]
+    assert ("sagemaker", "CreateTrainingJob") in new
+    assert ("sagemaker", "DescribeTrainingJob") in new
+    assert {service for service, _ in new} == {"stepfunctions", "sagemaker"}
+
+
+@pytest.mark.parametrize(
+    ("action", "method", "kind"),
+    [
+        ("DescribeTrainingJob", "POST", "read"),
+        ("ValidateStateMachineDefinition", "POST", "read"),
+        ("PutObject", "PUT", "write"),
+        ("GET", "GET", "read"),
+        ("CreateSchedule", "POST", "write"),
+        ("AssumeRole", "POST", "read"),
+    ],
+)
+def test_reads_and_writes(action: str, method: str, kind: str) -> None:
+    assert kind_of(action, method) == kind
+
+
+def test_the_server_listens_on_loopback_only(aws: Aws) -> None:
+    import psutil
+
+    from sagefit.cloud import control
+
+    now = control.status()
+    assert now is not None
+    listening = [c for c in psutil.Process(now.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
+    assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
+    assert aws.endpoint == f"http://127.0.0.1:{listening[0].laddr.port}"
