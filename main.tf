@@ -147,7 +147,7 @@ locals {
       {
         Sid       = "LogsOfRunsEncrypt"
         Effect    = "Allow"
-        Principal = { Service = "logs.${local.context.region}.amazonaws.com" }
+        Principal = { Service = "logs.${local.context.region}.${data.aws_partition.this.dns_suffix}" }
         Action    = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
         Resource  = "*"
         Condition = {
@@ -268,10 +268,10 @@ locals {
           Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.name } }
         },
         {
-          # On * because lists take no resource.
-          Sid      = "List"
+          # On * because the list takes no resource.
+          Sid      = "ListTrainingJobs"
           Effect   = "Allow"
-          Action   = ["sagemaker:ListTrainingJobs", "states:ListStateMachines"]
+          Action   = "sagemaker:ListTrainingJobs"
           Resource = "*"
         },
         {
@@ -308,7 +308,7 @@ locals {
           Effect    = "Allow"
           Action    = "kms:Decrypt"
           Resource  = arn
-          Condition = { StringEquals = { "kms:ViaService" = "s3.${local.context.region}.amazonaws.com" } }
+          Condition = { StringEquals = { "kms:ViaService" = "s3.${local.context.region}.${data.aws_partition.this.dns_suffix}" } }
         }
       ],
     )

@@ -52,7 +52,18 @@ locals {
   _hyperparameters = [for a in var.attempts : merge(var.hyperparameters, a.hyperparameters)]
   _environments    = [for a in var.attempts : merge(var.environment, a.environment)]
 
-  _credential = "(AKIA|ASIA)[0-9A-Z]{16}|(?i:aws_secret|aws_session_token)|-----BEGIN [A-Z ]*(PRIVATE KEY|CERTIFICATE)|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
+  # Access keys, private keys, and tokens of GitHub, Hugging Face, OpenAI and
+  # Slack, at the start of a word: "task-..." holds no "sk-..." token.
+  _credential = join("", ["(^|[^A-Za-z0-9])(", join("|", [
+    "(AKIA|ASIA)[0-9A-Z]{16}",
+    "(?i:aws_secret|aws_session_token)",
+    "-----BEGIN [A-Z ]*(PRIVATE KEY|CERTIFICATE)",
+    "gh[pousr]_[A-Za-z0-9]{20,}",
+    "github_pat_[A-Za-z0-9_]{20,}",
+    "hf_[A-Za-z0-9]{20,}",
+    "sk-[A-Za-z0-9_-]{20,}",
+    "xox[abprs]-[A-Za-z0-9-]{10,}",
+  ]), ")"])
 
   # The launcher starts the script, measures memory and explains a failure.
   _container_arguments = var.code == null ? [] : concat(
@@ -67,7 +78,6 @@ locals {
   _metric_definitions = concat(local._launcher_metrics, var.metric_definitions)
 
   # Channels: the user's own in alphabetical order, then code and launcher.
-  _channel_modes = { for name, c in var.channels : name => coalesce(c.mode, var.resources.input_mode) }
   _input_channels = concat(
     [
       for name, c in var.channels : { for k, v in {

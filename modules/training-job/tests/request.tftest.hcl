@@ -570,3 +570,17 @@ run "training_jobs_carry_the_tags" {
     error_message = "platform, job and attempt tags"
   }
 }
+
+run "ordinary_words_are_no_credentials" {
+  command = plan
+
+  variables {
+    hyperparameters = { model = "task-specific-finetuning-model-v2", max_tokens = "512", shelf_order = "alphabetical_and_then_by_size" }
+    environment     = { TOKENIZERS_PARALLELISM = "false" }
+  }
+
+  assert {
+    condition     = output.definition.States["first: submit"].Parameters.HyperParameters.model == "task-specific-finetuning-model-v2"
+    error_message = "words that only contain a token's prefix are fine"
+  }
+}

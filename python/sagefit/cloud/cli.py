@@ -54,7 +54,10 @@ def up(
     ] = None,
     memory_scale: Annotated[
         float | None,
-        typer.Option(help="Share of an instance's memory a training job gets here.", envvar="SAGEFIT_MEMORY_SCALE"),
+        typer.Option(
+            help=f"Share of an instance's memory a training job gets here; default {control.DEFAULT_MEMORY_SCALE:g}, "
+            f"or what {control.MEMORY_SCALE_VARIABLE} says."
+        ),
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in this terminal until interrupted.")] = False,
 ) -> None:

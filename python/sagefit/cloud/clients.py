@@ -6,6 +6,7 @@ Building a client costs a tenth of a second, so each is built once.
 from __future__ import annotations
 
 import threading
+from datetime import datetime, timezone
 from typing import Any
 
 import boto3
@@ -30,8 +31,25 @@ def internal(service: str, region: str) -> Any:
 
 
 def for_states(region: str, service: str, state_credentials: object = None) -> Any:  # noqa: ARG001
-    """A client for tasks of a state machine. They pass parameters on as they are, and do their own retries."""
+    """A client for tasks of a state machine.
+
+    They pass parameters on as they are, do their own retries, and their results are JSON: times are text in them.
+    """
     return _client(service, region, internal_call=False)
+
+
+def _times_as_text(parsed: dict[str, Any], **_: Any) -> None:
+    parsed.update({name: _as_text(value) for name, value in parsed.items()})
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, dict):
+        return {name: _as_text(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    return value
 
 
 def _client(service: str, region: str, *, internal_call: bool) -> Any:
@@ -52,4 +70,6 @@ def _client(service: str, region: str, *, internal_call: bool) -> Any:
                     user_agent_extra=INTERNAL_AGENT if internal_call else None,
                 ),
             )
+            if not internal_call:
+                _clients[key].meta.events.register("after-call", _times_as_text)
         return _clients[key]

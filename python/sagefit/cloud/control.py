@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from sagefit.cloud import faults as faults_file
 from sagefit.cloud import paths, record
 from sagefit.cloud.aws_environment import NO_FILES, PROXIES, REGION, UNSET, aws_variables, no_proxy
 from sagefit.errors import FAILED, SagefitError
+from sagefit.paths import home
 
 DEFAULT_MEMORY_SCALE = 1 / 16
+MEMORY_SCALE_VARIABLE = "SAGEFIT_MEMORY_SCALE"
 # Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
@@ -95,8 +98,9 @@ def up(
     wanted = str(faults.resolve()) if faults else None
     if faults:
         faults_file.load(faults)
-    if memory_scale is not None and not 0 < memory_scale <= 1:
-        raise SagefitError(f"--memory-scale: {memory_scale} is not above 0 and at most 1")
+    scale = _default_memory_scale() if memory_scale is None else memory_scale
+    if not 0 < scale <= 1:
+        raise SagefitError(f"--memory-scale: {scale} is not above 0 and at most 1")
     with _startup_lock():
         running = status()
         if running is not None:
@@ -104,9 +108,10 @@ def up(
             return running, False
         clean_up()
         with _listen(port) as listener:
-            server = _launch(listener, wanted, memory_scale or DEFAULT_MEMORY_SCALE, foreground)
+            server = _launch(listener, wanted, scale, foreground)
         started = _wait_until_up(server)
     if foreground:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
         down()
@@ -135,6 +140,14 @@ def clean_up() -> None:
     if found is not None:
         record.sweep(found.instance)
     record.remove()
+
+
+def _default_memory_scale() -> float:
+    text = os.environ.get(MEMORY_SCALE_VARIABLE) or DEFAULT_MEMORY_SCALE
+    try:
+        return float(text)
+    except ValueError as error:
+        raise SagefitError(f"{MEMORY_SCALE_VARIABLE}: {text} is no number") from error
 
 
 def _is_ours(process: psutil.Process, found: record.Record) -> bool:
@@ -216,9 +229,10 @@ def _server_environment(port: int) -> dict[str, str]:
         | no_proxy(os.environ)
         | {
             "MOTO_PORT": str(port),  # read when moto is imported
+            "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # a second of start-up for images nobody here asks for
             "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
             "PYTHONUNBUFFERED": "1",
-            "SAGEFIT_HOME": str(paths.home()),
+            "SAGEFIT_HOME": str(home()),
             record.INSTANCE_VARIABLE: secrets.token_hex(8),
         }
         | NO_FILES  # the server is an AWS client too: of itself

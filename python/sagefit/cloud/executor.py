@@ -148,6 +148,8 @@ class _Run:
                 self._launch(self._folder / str(launch))
                 return
             except _InterruptedError:
+                for container in self._containers:
+                    container.close()
                 self._job.advance("Interrupted")
                 launch += 1
                 self._job.advance("Starting")
@@ -383,8 +385,7 @@ class _Run:
 
     def _stop(self, secondary: str) -> None:
         """SIGTERM, time to save work, SIGKILL; what there is of a model is kept."""
-        if not self._job.stop_requested.is_set():
-            self._job.advance("Stopping")
+        self._job.advance("Stopping")
         for container in self._containers:
             container.terminate()
         deadline = time.monotonic() + self._executor.grace_seconds
@@ -421,8 +422,7 @@ class _Run:
         job = self._job
         if self._closing.is_set():
             return
-        if job.status == "InProgress":
-            job.advance("Uploading")
+        job.advance("Uploading")
         self._flush()
         if self._checkpoints:
             self._checkpoints.sync()

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from sagefit.errors import SagefitError
 
+_EXAMPLE = '{ match: { job: "bert*", attempt: 0 }, times: 1, outcome: { status: Failed, failure_reason: "..." } }'
 _NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)")
 
 
@@ -136,7 +137,7 @@ def load(path: Path) -> list[Fault]:
         return TypeAdapter(list[Fault]).validate_python(data or [])
     except ValidationError as error:
         problems = "\n".join(f"{path}: {_place(item['loc'])}: {item['msg']}" for item in error.errors())
-        raise SagefitError(problems, hint="the form is described in docs/embedded-cloud.md") from error
+        raise SagefitError(problems, hint=f"a fault looks like: {_EXAMPLE}") from error
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -6,7 +6,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 
-from sagefit.cloud import paths
+from sagefit.paths import INSTANCES_CSV
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Instance:
 @cache
 def instances() -> dict[str, Instance]:
     """All known types by name."""
-    with paths.instance_table().open(newline="") as file:
+    with INSTANCES_CSV.open(newline="") as file:
         rows = csv.DictReader(file)
         found = (
             Instance(row["ml_type"], int(row["vcpus"]), float(row["memory_gib"]), int(row["accelerator_count"] or 0))

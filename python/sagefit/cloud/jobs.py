@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -36,14 +36,20 @@ class TrainingJob:
     """One training job. Its executor thread writes to it, API calls read it: every access goes through the lock."""
 
     def __init__(
-        self, request: Mapping[str, Any], *, account: str, region: str, partition: str, fault: Outcome | None = None
+        self,
+        request: Mapping[str, Any],
+        *,
+        account: str,
+        region: str,
+        partition: str,
+        on_change: Callable[[TrainingJob], None] = lambda _job: None,
     ) -> None:
         self.request = dict(request)
         self.name: str = request["TrainingJobName"]
         self.region = region
         self.arn = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{self.name}"
         self.tags: list[dict[str, str]] = list(request.get("Tags", []))  # moto's AddTags and ListTags work on this
-        self.fault = fault
+        self.fault: Outcome | None = None
         self.stop_requested = threading.Event()
         self.status = "InProgress"
         self.created = now()
@@ -51,6 +57,7 @@ class TrainingJob:
         self.has_model = False
         self.warm_pool_allowed = True
         self._lock = threading.RLock()
+        self._on_change = on_change
         self._transitions: list[dict[str, Any]] = []
         self._modified = self.created
         self._training_started: datetime | None = None
@@ -58,7 +65,7 @@ class TrainingJob:
         self._metrics: list[dict[str, Any]] = []
         self._reused_by: str | None = None
         self._pool_until: datetime | None = None
-        self.advance("Starting")
+        self._step("Starting")
 
     # -- what was asked -------------------------------------------------------------------------------------------
 
@@ -126,25 +133,23 @@ class TrainingJob:
         """Its secondary status."""
         return str(self._transitions[-1]["Status"])
 
-    def advance(self, secondary: str, message: str | None = None) -> None:
-        """Go on to the next secondary status."""
+    def advance(self, secondary: str) -> None:
+        """Go on to the next secondary status, unless it has been asked to stop meanwhile."""
         with self._lock:
-            time = now()
-            if self._transitions:
-                self._transitions[-1]["EndTime"] = time
-            text = message or _MESSAGES[secondary]
-            self._transitions.append({"Status": secondary, "StartTime": time, "StatusMessage": text})
-            self._modified = time
-            if secondary == "Downloading" and self._training_started is None:
-                self._training_started = time
+            if self.stop_requested.is_set():
+                return
+            self._step(secondary)
+        self._on_change(self)
 
     def request_stop(self) -> None:
         """Ask its executor to stop it."""
         with self._lock:
-            if self.active and not self.stop_requested.is_set():
-                self.status = "Stopping"
-                self.advance("Stopping")
-                self.stop_requested.set()
+            if not self.active or self.stop_requested.is_set():
+                return
+            self.status = "Stopping"
+            self._step("Stopping")
+            self.stop_requested.set()
+        self._on_change(self)
 
     def finish(
         self,
@@ -160,9 +165,20 @@ class TrainingJob:
             self._reason = reason[:_REASON_LIMIT] if reason else None
             self._metrics = metrics or []
             self.has_model = has_model
-            self.advance(secondary, reason[:_REASON_LIMIT] if reason else None)
+            self._step(secondary, self._reason)
             self.ended = self._transitions[-1]["EndTime"] = self._modified
             self.status = status
+        self._on_change(self)
+
+    def _step(self, secondary: str, message: str | None = None) -> None:
+        time = now()
+        if self._transitions:
+            self._transitions[-1]["EndTime"] = time
+        text = message or _MESSAGES[secondary]
+        self._transitions.append({"Status": secondary, "StartTime": time, "StatusMessage": text})
+        self._modified = time
+        if secondary == "Downloading" and self._training_started is None:
+            self._training_started = time
 
     # -- warm pool ------------------------------------------------------------------------------------------------
 

@@ -3,36 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from pathlib import Path
 
-from sagefit.errors import SagefitError
-
-_MARK = Path("modules", "training-job", "instances.csv")
-
-
-@cache
-def repository() -> Path:
-    """The checkout this package runs in: found from the package first, then from the working directory."""
-    for start in (Path(__file__).resolve(), Path.cwd().resolve() / "x"):
-        for folder in start.parents:
-            if (folder / _MARK).is_file():
-                return folder
-    raise SagefitError(
-        f"no Sagefit checkout found: {_MARK} is in no folder above {Path(__file__).parent} or {Path.cwd()}",
-        hint="run from inside a Sagefit checkout",
-    )
-
-
-def instance_table() -> Path:
-    """The one table of instance types, shared with the Terraform module."""
-    return repository() / _MARK
-
-
-def home() -> Path:
-    """The state directory: ``SAGEFIT_HOME``, else ``.sagefit`` in the checkout."""
-    named = os.environ.get("SAGEFIT_HOME")
-    return Path(named).expanduser().resolve() if named else repository() / ".sagefit"
+from sagefit.paths import home
 
 
 def cloud_home() -> Path:

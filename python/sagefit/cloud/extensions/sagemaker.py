@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -16,6 +17,7 @@ from moto.sagemaker.responses import SageMakerResponse
 
 from sagefit.cloud import quotas, validation
 from sagefit.cloud.executor import Executor
+from sagefit.cloud.extensions import events
 from sagefit.cloud.faults import Faults, Outcome
 from sagefit.cloud.jobs import ENDED, TrainingJob
 
@@ -55,7 +57,13 @@ class SageMaker(SageMakerResponse):
         request = self._request()
         for conflict in validation.conflicts_of(request):
             raise _invalid(conflict)
-        job = TrainingJob(request, account=self.current_account, region=self.region, partition=self.partition)
+        job = TrainingJob(
+            request,
+            account=self.current_account,
+            region=self.region,
+            partition=self.partition,
+            on_change=partial(_tell, self.current_account),
+        )
         with _creation:  # name, quota and warm pool are looked up and taken in one step
             if job.name in self._jobs:
                 raise SagemakerClientError(
@@ -178,7 +186,7 @@ class SageMaker(SageMakerResponse):
         allowed = quotas.limit(self.region, job.instance_type, usage)
         same = [
             other.instance_count
-            for other in self._jobs.values()
+            for other in list(self._jobs.values())
             if other.active and other.instance_type == job.instance_type and other.spot == job.spot
         ]
         if sum(same) + job.instance_count > allowed:
@@ -192,10 +200,21 @@ class SageMaker(SageMakerResponse):
         job.warm_pool_allowed = job.instance_count <= pool
 
     def _take_warm_pool(self, job: TrainingJob) -> None:
-        for other in self._jobs.values():
+        for other in list(self._jobs.values()):
             if other.pool_status == "Available" and other.pool_key == job.pool_key and not job.spot:
                 other.hand_over(job)
                 return
+
+
+def _tell(account: str, job: TrainingJob) -> None:
+    events.send(
+        account=account,
+        region=job.region,
+        source="aws.sagemaker",
+        kind="SageMaker Training Job State Change",
+        resource=job.arn,
+        detail=job.describe(),
+    )
 
 
 def _split(uri: str) -> tuple[str, str]:

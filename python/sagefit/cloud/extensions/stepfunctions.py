@@ -16,6 +16,7 @@ from moto.stepfunctions.exceptions import ValidationException
 from moto.stepfunctions.responses import StepFunctionResponse
 
 from sagefit.cloud import clients
+from sagefit.cloud.extensions import events
 
 _PAGE = 1000
 
@@ -115,13 +116,42 @@ def _dangling(machine: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
                 yield from _dangling(state[part], f"{where}/{part}")
 
 
+def _tell(execution: Any) -> None:
+    events.send(
+        account=execution.account_id,
+        region=execution.region_name,
+        source="aws.states",
+        kind="Step Functions Execution Status Change",
+        resource=execution.execution_arn,
+        detail={
+            "executionArn": execution.execution_arn,
+            "stateMachineArn": execution.state_machine_arn,
+            "name": execution.name,
+            "status": execution.status,
+            "startDate": execution.start_date,
+            "stopDate": execution.stop_date,
+            "error": execution.error,
+            "cause": execution.cause,
+        },
+    )
+
+
 def _adapt_interpreter() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_aws_sdk,
     )
+    from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 
     aws_sdk: Any = state_task_service_aws_sdk
     aws_sdk.boto_client_for = clients.for_states
+    ended = BaseExecutionWorkerCommunication.terminated
+
+    def terminated(self: Any) -> None:
+        ended(self)
+        _tell(self.execution)
+
+    worker: Any = BaseExecutionWorkerCommunication
+    worker.terminated = terminated
     # On AWS the errors of this service are called "SageMaker.<name>".
     aws_sdk._SERVICE_ERROR_NAMES["sagemaker"] = "SageMaker"
 

@@ -1,0 +1,145 @@
+"""Parts of the embedded cloud by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sagefit.cloud import container_init, images, quotas, storage
+from sagefit.cloud.storage import DataError, S3Uri, relative_name
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SAGEFIT_IMAGES", str(tmp_path / "images"))
+    return tmp_path / "images"
+
+
+def run(python: Path, code: str) -> str:
+    return subprocess.run([python, "-c", code], env={}, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_an_environment_is_built_once_and_never_written_to(cache: Path, tmp_path: Path) -> None:
+    base = images.environment("base")
+    assert base.parent == cache
+    built = (base / "pyvenv.cfg").stat().st_mtime_ns
+    assert images.environment("base") == base
+    assert (base / "pyvenv.cfg").stat().st_mtime_ns == built
+
+    module = next((base / "lib").glob("python*")) / "site-packages" / "in_the_image.py"
+    module.write_text("there = True")
+    layer = images.layer(images.layer(base, tmp_path / "one"), tmp_path / "two")
+    assert run(layer / "bin" / "python3", "import in_the_image, pip; print(in_the_image.there)") == "True"
+    assert Path(run(layer / "bin" / "python3", "import sys; print(sys.prefix)")) == layer
+
+
+def test_half_an_environment_is_built_anew(cache: Path) -> None:
+    base = images.environment("base")
+    (base / ".complete").unlink()
+    (base / "bin" / "python3").unlink()
+    assert images.environment("base") == base
+    assert (base / "bin" / "python3").exists()
+    assert base.is_relative_to(cache)
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_environment_that_cannot_be_built_says_why() -> None:
+    with pytest.raises(images.ImageError, match="could not be built: ERROR"):
+        images.environment("base", b"./no-such-package-here\n")
+
+
+@pytest.mark.parametrize(
+    ("image", "framework"),
+    [
+        ("683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-scikit-learn:1.2-1-cpu-py3", "sklearn"),
+        ("683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost@sha256:0123", "xgboost"),
+        ("python", "base"),
+        ("127.0.0.1:5000/library/python:3.12", "base"),
+    ],
+)
+def test_images_are_known_by_their_repository(image: str, framework: str) -> None:
+    assert images.framework_of(image) == framework
+
+
+def test_lock_files_name_hashes_and_no_registry() -> None:
+    locks = sorted((Path(images.__file__).parent / "images").glob("*.lock"))
+    assert [lock.stem for lock in locks] == ["sklearn", "xgboost"]
+    for lock in locks:
+        text = lock.read_text()
+        assert "://" not in text
+        requirements = [line for line in text.splitlines() if "==" in line]
+        assert requirements
+        assert all(line.endswith("\\") for line in requirements), "each is followed by its hashes"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "key", "name"),
+    [
+        ("train/", "train/a/b.csv", "a/b.csv"),
+        ("train", "train/a/b.csv", "a/b.csv"),
+        ("data/tr", "data/train/a.csv", "train/a.csv"),
+        ("data/a.csv", "data/a.csv", "a.csv"),
+        ("", "a/b.csv", "a/b.csv"),
+    ],
+)
+def test_names_in_a_channel(prefix: str, key: str, name: str) -> None:
+    assert relative_name(prefix, key) == name
+
+
+def test_a_key_cannot_lead_out_of_its_channel(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="leads out of the channel"):
+        storage._inside(tmp_path, "../escape")
+
+
+def test_uris() -> None:
+    assert str(S3Uri.parse("s3://bucket/a/") / "b") == "s3://bucket/a/b"
+    assert str(S3Uri.parse("s3://bucket") / "b") == "s3://bucket/b"
+
+
+def test_quotas_are_stable_and_unique() -> None:
+    names = [quota.name for quota in quotas.quotas().values()]
+    assert "ml.m5.large for training warm pool usage" in names
+    assert len(names) == len(set(names))
+    assert quotas.limit("us-east-1", "ml.unknown.large", quotas.USAGE) == 0
+
+
+def init(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command under the container's first process, with its life line held open."""
+    start = [sys.executable, "-I", "-S", container_init.__file__, *command]
+    with subprocess.Popen(
+        start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out, err = process.stdout.read(), process.stderr.read()
+        process.wait(30)
+    return subprocess.CompletedProcess(start, process.returncode, out, err)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["true"], 0),
+        (["sh", "-c", "exit 7"], 7),
+        (["sh", "-c", "kill -9 $$"], 137),
+        (["sh", "-c", "kill -TERM $PPID; sleep 30"], 143),
+        (["no-such-program"], 127),
+    ],
+)
+def test_exit_codes_are_those_of_containers(command: list[str], code: int) -> None:
+    assert init(*command).returncode == code
+
+
+def test_a_closed_life_line_kills_everything() -> None:
+    script = "import os, time; os.fork() or os.setsid(); print(os.getpid(), flush=True); time.sleep(60)"
+    start = [sys.executable, "-I", "-S", container_init.__file__, sys.executable, "-c", script]
+    with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        pids = [int(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert process.wait(10) == 137
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
