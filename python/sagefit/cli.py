@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -168,26 +169,35 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
 def diagnose(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run, or a job for its latest run.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="The FailureReason of a training job.")] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", exists=True, dir_okay=False, help="The training job's log, or its end.")
+    ] = None,
+    exit_code: Annotated[int | None, typer.Option("--exit-code", help="What the training process ended with.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Say what ended an attempt, with the evidence, and what to change in the job file."""
-    if (run is None) == (reason is None):
-        raise SagefitError("diagnose takes a run or --reason TEXT, and not both", hint="see sagefit diagnose --help")
-    if reason is None:
+    given = reason is not None or log is not None or exit_code is not None
+    if (run is not None) == given:
+        raise SagefitError(
+            "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
+        )
+    if run is not None:
         _target()
-        failed = [a for a in runs.read_run(runs.find_run(str(run))).attempts if a.outcome not in ("", "completed")]
-        if not failed:
+        found = [attempt.diagnosis for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
+        if not found:
             err.print("no attempt of this run has failed")
             return
-        reason = failed[-1].reason
-    diagnosis = classify(reason)
+        diagnosis = found[-1]
+    else:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log else ()
+        diagnosis = classify(reason, log=lines, exit_code=exit_code)
     if as_json:
         print(json.dumps(diagnosis.as_json()))
         return
-    out.print(f"[bold]{diagnosis.failure_class}[/] ({diagnosis.confidence})")
-    out.print(Text(f"evidence: {diagnosis.evidence}"))
+    out.print(Text(diagnosis.failure_class, style="bold"))
+    out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
     for remedy in diagnosis.remedies:
-        out.print(Text(f"try: {remedy}"))
+        out.print(Text(f"try: {remedy}"), soft_wrap=True)
 
 
 @platform_app.command("plan")

@@ -23,7 +23,8 @@ class World:
     def client(self, service: str) -> Any:
         """A boto3 client with nothing but what ``cloud env`` prints."""
         env = self.sagefit.aws_environment()
-        return boto3.client(
+        make: Any = boto3.client
+        return make(
             service,
             endpoint_url=env["AWS_ENDPOINT_URL"],
             region_name=env["AWS_REGION"],

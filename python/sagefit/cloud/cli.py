@@ -6,47 +6,25 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from sagefit import toolchain
 from sagefit.cloud import control
 from sagefit.cloud.aws_environment import UNSET
 from sagefit.cloud.calls import read_calls
 from sagefit.console import err, out
-from sagefit.errors import FAILED, SagefitError
+from sagefit.errors import FAILED
+from sagefit.paths import home
 
 app = typer.Typer(name="cloud", help="An embedded cloud on 127.0.0.1: no account, real training.", no_args_is_help=True)
-_P = ParamSpec("_P")
-
-
-def _friendly(command: Callable[_P, None]) -> Callable[_P, None]:
-    """Print errors the user can act on without a traceback, also where no other program does it."""
-
-    @wraps(command)
-    def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except SagefitError as error:
-            err.print(f"[red]error:[/red] {_plain(error.message)}")
-            if error.hint:
-                err.print(f"[dim]{_plain(error.hint)}[/dim]")
-            raise typer.Exit(error.exit_code) from error
-
-    return run
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 @app.command()
-@_friendly
 def up(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 0,
     faults: Annotated[
@@ -73,14 +51,12 @@ def up(
 
 
 @app.command()
-@_friendly
 def down() -> None:
     """End the cloud and the training it runs. What was applied to it is lost."""
     err.print("embedded cloud ended" if control.down() else "no embedded cloud was running")
 
 
 @app.command()
-@_friendly
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Say whether the cloud runs, and where. Exit code 1 if it does not."""
     now = control.status()
@@ -98,16 +74,16 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 
 
 @app.command()
-@_friendly
 def env() -> None:
-    """Print export lines for a shell."""
-    for name, value in control.environment().items():
+    """Print lines for a shell: eval "$(sagefit cloud env)". With them Terraform and the AWS tools work by hand, too."""
+    settings = toolchain.terraform_environment(home())
+    mirror = {name: value for name, value in settings.items() if name == "TF_CLI_CONFIG_FILE" and value}
+    for name, value in (control.environment() | mirror).items():
         print(f"export {name}={shlex.quote(value)}")
     print("unset " + " ".join(UNSET))
 
 
 @app.command()
-@_friendly
 def calls(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:

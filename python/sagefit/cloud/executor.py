@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sagefit.catalog import instances
 from sagefit.cloud import clients, images, storage, telemetry
 from sagefit.cloud.aws_environment import aws_variables
 from sagefit.cloud.container import ML, Container
-from sagefit.cloud.instances import instances
 from sagefit.cloud.jobs import TrainingJob, now
 from sagefit.cloud.record import INSTANCE_VARIABLE
 from sagefit.cloud.storage import Checkpoints, S3Uri

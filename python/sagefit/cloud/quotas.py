@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 
-from sagefit.cloud.instances import instances
+from sagefit.catalog import instances
 
 SERVICE_CODE = "sagemaker"
 USAGE = "for training job usage"
@@ -39,9 +39,9 @@ class Quota:
 def quotas() -> dict[str, Quota]:
     """All quotas by code, in the order of their names."""
     named = [
-        Quota(f"{instance.name} {usage}", value)
+        Quota(f"{instance.ml_type} {usage}", value)
         for instance in instances().values()
-        for usage, value in (_ACCELERATOR_DEFAULTS if instance.accelerators else _CPU_DEFAULTS).items()
+        for usage, value in (_ACCELERATOR_DEFAULTS if instance.accelerator_count else _CPU_DEFAULTS).items()
     ]
     return {quota.code: quota for quota in sorted(named, key=lambda quota: quota.name)}
 

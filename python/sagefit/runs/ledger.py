@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from sagefit.catalog import price
 from sagefit.errors import SagefitError
-from sagefit.failures import classify
+from sagefit.failures import Diagnosis, classify
 from sagefit.runs.clients import sagemaker, step_functions
 from sagefit.runs.execution import Run, attempt_index, training_jobs
 
@@ -35,13 +35,17 @@ class AttemptRecord:
     training_job: str = ""
     status: str = ""
     outcome: str = ""
-    evidence: str = ""
-    reason: str = ""
+    diagnosis: Diagnosis | None = None
     host_peak_gib: float | None = None
     billable_seconds: int | None = None
     usd: float | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     model: str = ""
+
+    @property
+    def evidence(self) -> str:
+        """What tells the failure class; empty for an attempt that did not fail."""
+        return self.diagnosis.evidence if self.diagnosis else ""
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,9 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         attempts[attempt_index(name)] = (known or {}).get(name) or _attempt(name, run.platform.region)
     for index, note in recorded.items():
         if index not in attempts:  # the API refused to create this one
+            diagnosis = classify(create_error=str(note.get("evidence", "")))
             attempts[index] = AttemptRecord(
-                index,
-                str(note.get("attempt", index)),
-                outcome=str(note.get("class", "")),
-                evidence=str(note.get("evidence", "")),
+                index, str(note.get("attempt", index)), outcome=str(note.get("class", "")), diagnosis=diagnosis
             )
     return RunRecord(
         run,
@@ -107,12 +109,12 @@ def _attempt(name: str, region: str) -> AttemptRecord:
     job: dict[str, Any] = dict(sagemaker().describe_training_job(TrainingJobName=name))
     resources = job.get("ResourceConfig", {})
     status, secondary = job["TrainingJobStatus"], job["SecondaryStatus"]
-    outcome = evidence = ""
+    outcome, diagnosis = "", None
     if status == "Completed":
         outcome = COMPLETED
     elif status in ("Failed", "Stopped"):
-        diagnosis = classify(job.get("FailureReason", ""), secondary_status=secondary)
-        outcome, evidence = diagnosis.failure_class, diagnosis.evidence
+        diagnosis = classify(job.get("FailureReason"), secondary_status=secondary)
+        outcome = diagnosis.failure_class
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
     known = price(resources.get("InstanceType", ""), region)
@@ -126,8 +128,7 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         training_job=name,
         status=secondary,
         outcome=outcome,
-        evidence=evidence,
-        reason=job.get("FailureReason", ""),
+        diagnosis=diagnosis,
         host_peak_gib=metrics.pop(PEAK_METRIC, None),
         billable_seconds=seconds,
         usd=known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None,

@@ -85,5 +85,10 @@ def as_json(record: RunRecord) -> dict[str, Any]:
         "started": record.started.isoformat(),
         "ended": record.ended.isoformat() if record.ended else None,
         "error": record.error,
-        "attempts": [asdict(attempt) for attempt in record.attempts],
+        "attempts": [_attempt_json(attempt) for attempt in record.attempts],
     }
+
+
+def _attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
+    diagnosis = attempt.diagnosis.as_json() if attempt.diagnosis else None
+    return asdict(attempt) | {"evidence": attempt.evidence, "diagnosis": diagnosis}
