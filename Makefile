@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo job plan size platform review test lint bench lock clean
+.PHONY: help setup demo job plan size platform review test lint docs bench lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -54,6 +54,9 @@ test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terra
 
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files
+
+docs: $(VENV)/.ready ## write the pages that are made from code anew
+	@$(PY) docs/generate.py
 
 bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
 	@$(PY) tests/bench/bench_run.py

@@ -1,4 +1,4 @@
-# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 8eb7a929ce14fdff
+# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 c2417918bfe420a2
 
 name        = "quickstart"
 platform    = "dev"
@@ -14,17 +14,11 @@ channels = {
   test  = { local_path = "../examples/quickstart/data/test" }
   train = { local_path = "../examples/quickstart/data/train" }
 }
-hyperparameters    = { cache = "true", epochs = "3" }
+hyperparameters    = { cache = "true", epochs = "2" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
 
-resources = {
-  input_mode                      = "File"
-  checkpoints                     = true
-  network_isolation               = true
-  encrypt_inter_container_traffic = false
-  poll_seconds                    = 1
-}
+resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
 attempts = [

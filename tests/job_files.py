@@ -14,7 +14,7 @@ VALID: dict[str, Any] = {
     "image": {"framework": "sklearn", "version": "1.2-1"},
     "inputs": {"train": "data"},
     "hyperparameters": {"epochs": 3, "cache": True},
-    "resources": {"max_runtime": "1h"},
+    "resources": {"max_runtime": "20m", "poll_interval": "1s"},
     "attempts": [
         {"name": "small", "instance_type": "ml.m5.large", "next": {"host_memory": "large"}},
         {"name": "large", "instance_type": "ml.m5.xlarge"},

@@ -110,7 +110,7 @@ def test_a_reason_cannot_leave_its_comment(tmp_path: Path) -> None:
 
 def test_each_attempt_carries_its_reason_as_a_comment(tmp_path: Path) -> None:
     text = render(load_job(str(write_job(tmp_path, {"attempts.0.reason": "The cheapest"}))))
-    assert "# 0: ml.m5.large, at most 1 h. The cheapest\n" in text
+    assert "# 0: ml.m5.large, at most 20 min. The cheapest\n" in text
 
 
 def test_an_unchanged_file_is_left_alone(tmp_path: Path) -> None:

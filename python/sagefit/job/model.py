@@ -104,8 +104,8 @@ class Resources(Fields):
     checkpoints: bool = True
     checkpoint_local_path: str = "/opt/ml/checkpoints"
     input_mode: Literal["File", "Pipe", "FastFile"] = "File"
-    network_isolation: bool = False
-    encrypt_inter_container_traffic: bool = False
+    network_isolation: bool | None = None
+    encrypt_inter_container_traffic: bool | None = None
     subnet_ids: list[str] | None = None
     security_group_ids: list[str] | None = None
     volume_kms_key_arn: str | None = None

@@ -1,8 +1,7 @@
-"""The job file as JSON Schema, for editors and for checks outside Python: ``python -m sagefit.job.schema``."""
+"""The job file as JSON Schema, for editors and for checks outside Python (``docs/job.schema.json``)."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -25,7 +24,3 @@ def schema() -> dict[str, Any]:
     document = TypeAdapter(Job).json_schema(schema_generator=_Schema)
     document["required"] = [name for name in document["required"] if name != "name"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "Sagefit job file"}
-
-
-if __name__ == "__main__":
-    print(json.dumps(schema(), indent=2))

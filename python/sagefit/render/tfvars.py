@@ -140,6 +140,8 @@ def _resources(job: Job) -> dict[str, Any]:
     pool = own.warm_pool if isinstance(own.warm_pool, str) else None
     defaults = type(own)()
     names = {
+        "network_isolation": "network_isolation",
+        "encrypt_inter_container_traffic": "encrypt_inter_container_traffic",
         "checkpoint_local_path": "checkpoint_local_path",
         "subnet_ids": "subnet_ids",
         "security_group_ids": "security_group_ids",
@@ -156,8 +158,6 @@ def _resources(job: Job) -> dict[str, Any]:
     return {
         "input_mode": own.input_mode,
         "checkpoints": own.checkpoints,
-        "network_isolation": own.network_isolation,
-        "encrypt_inter_container_traffic": own.encrypt_inter_container_traffic,
         **({"warm_pool": pool} if pool else {}),
         **changed,
     }
