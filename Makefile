@@ -50,7 +50,7 @@ review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
 	@$(SAGEFIT) review "$$NAME"
 
 test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terraform
-	@$(PY) -m pytest -n auto $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files

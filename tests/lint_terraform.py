@@ -7,15 +7,15 @@ what Git knows: a check leaves the working tree as it was.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from checkout import copy_tree
 from sagefit.errors import SagefitError
-from sagefit.paths import ROOT, home
+from sagefit.paths import home
 from sagefit.toolchain import terraform_binary, terraform_environment
 
 ROOTS = ("*.tf", "job/*.tf", "modules/*/*.tf", "examples/platforms/*/*.tf")
@@ -59,21 +59,6 @@ def main() -> int:
     for check, problem in failed.items():
         print(f"{check}\n{problem}", file=sys.stderr)
     return min(len(failed), 1)
-
-
-def copy_tree(tree: Path) -> None:
-    """Copy what Git tracks or would track."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (source := ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, tree / name)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,43 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tarfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checkout import copy_tree
 from e2e.conftest import World
 from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
 
+LIVE = ("InProgress", "Stopping")
+
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+
+
+@pytest.fixture(scope="module")
+def scratch(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The file of an applied job, for tests that change it; ``src/train.py`` beside it is its script."""
+    job = write_job(tmp_path_factory.mktemp("scratch"), {"name": "scratch"})
+    world.sagefit("plan", job)
+    world.sagefit("apply", job)
+    yield job
+    world.sagefit("destroy", job, "--yes")
+
+
+def wait_until(check: Callable[[], Any]) -> Any:
+    """The first true answer of ``check``; fails after a minute of false ones."""
+    end = time.monotonic() + 60
+    while not (answer := check()):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    return answer
 
 
 def last_run(world: World) -> dict[str, Any]:
@@ -89,47 +114,53 @@ def test_a_second_run_applies_nothing(world: World) -> None:
     assert not {a for a in writes if a.startswith(("CreateState", "UpdateState", "PutRole", "CreateRole", "PutParam"))}
 
 
-def test_apply_takes_exactly_the_saved_plan(world: World, tmp_path: Path) -> None:
-    job = write_job(tmp_path, {"name": "saved"})
-    assert "no saved plan" in world.sagefit("apply", job, check=2).err
-    world.sagefit("plan", job)
-    (tmp_path / "src" / "train.py").write_text("print('changed')\n", encoding="utf-8")
-    assert "stale plan" in world.sagefit("apply", job, check=4).err
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    assert "No changes" in world.sagefit("plan", job).out
-    world.sagefit("destroy", job, "--yes")
+def test_apply_takes_exactly_the_saved_plan(world: World, scratch: Path) -> None:
+    assert "no saved plan" in world.sagefit("apply", scratch, check=2).err
+    script = scratch.with_name("src") / "train.py"
+    script.write_text("print('planned')\n", encoding="utf-8")
+    world.sagefit("plan", scratch)
+    script.write_text("print('not planned')\n", encoding="utf-8")
+    assert "stale plan" in world.sagefit("apply", scratch, check=4).err
+    script.write_text("print('planned')\n", encoding="utf-8")
+    world.sagefit("apply", scratch)
 
 
-def test_a_plan_that_the_state_outran_is_refused(world: World, tmp_path: Path) -> None:
-    job = write_job(tmp_path, {"name": "outrun"})
-    world.sagefit("plan", job)
+def test_a_plan_that_the_state_outran_is_refused(world: World, scratch: Path) -> None:
+    (scratch.with_name("src") / "train.py").write_text("print('once')\n", encoding="utf-8")
+    world.sagefit("plan", scratch)
     plans = world.sagefit.home / "cloud" / "terraform"
-    saved = {path: path.read_bytes() for path in plans.rglob("outrun.*") if path.suffix in (".tfplan", ".json")}
-    world.sagefit("apply", job)
+    saved = {path: path.read_bytes() for path in plans.rglob("scratch.*") if path.suffix in (".tfplan", ".json")}
+    assert len(saved) == 2
+    world.sagefit("apply", scratch)
     for path, content in saved.items():
         path.write_bytes(content)
-    assert "stale" in world.sagefit("apply", job, check=4).err.lower()
-    world.sagefit("destroy", job, "--yes")
+    assert "Saved plan is stale" in world.sagefit("apply", scratch, check=4).err
 
 
-def test_a_locked_state_is_refused(world: World, tmp_path: Path) -> None:
-    job = write_job(tmp_path, {"name": "locked"})
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    (state,) = (world.sagefit.home / "cloud" / "terraform").rglob("locked.tfstate")
+def test_a_locked_state_is_refused(world: World, scratch: Path) -> None:
+    (state,) = (world.sagefit.home / "cloud" / "terraform").rglob("scratch.tfstate")
     holder = (
         "import fcntl, sys, time; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); "
-        "print(1, flush=True); time.sleep(60)"
+        "print('held', flush=True); time.sleep(60)"
     )
-    with subprocess.Popen(["python3", "-c", holder, str(state)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", holder, str(state)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
-        done = world.sagefit("plan", job, check=2)
+        done = world.sagefit("plan", scratch, check=2)
         process.kill()
-    assert "state lock" in done.err
-    assert "locked" in done.err
-    world.sagefit("destroy", job, "--yes")
+    assert "Error acquiring the state lock" in done.err
+
+
+def test_no_terraform_is_said(world: World, scratch: Path) -> None:
+    done = world.sagefit("plan", scratch, check=2, PATH=str(scratch.parent))
+    assert "Terraform >= 1.10 not found" in done.err
+    assert "make setup" in done.err
+
+
+def test_no_provider_is_said(world: World, scratch: Path) -> None:
+    done = world.sagefit("plan", scratch, check=2, SAGEFIT_PLUGIN_MIRROR=str(scratch.parent))
+    assert "SAGEFIT_PLUGIN_MIRROR" in done.err
+    assert "hashicorp/aws" in done.err
 
 
 def test_a_job_on_an_unknown_platform_is_refused(world: World, tmp_path: Path) -> None:
@@ -145,33 +176,34 @@ def test_without_yes_nothing_is_applied(world: World, tmp_path: Path) -> None:
     assert not [machine for machine in machines if "asked" in machine["name"]]
 
 
-def test_a_failing_script_ends_the_run_as_code(world: World, tmp_path: Path) -> None:
-    job = write_job(tmp_path, {"name": "broken"})
-    (tmp_path / "src" / "train.py").write_text("raise ValueError('no such column')\n", encoding="utf-8")
-    done = world.sagefit("run", job, "--yes", check=1)
+def test_a_failing_script_ends_the_run_as_code(world: World, scratch: Path) -> None:
+    (scratch.with_name("src") / "train.py").write_text("raise ValueError('no such column')\n", encoding="utf-8")
+    done = world.sagefit("run", scratch, "--yes", check=1)
     assert re.search(r"0 +small +ml\.m5\.large +code", done.out)
     assert "ValueError: no such column" in done.out
-    world.sagefit("destroy", job, "--yes")
+    assert "failed: Sagefit.code" in done.out
 
 
-def test_stop_ends_the_execution_and_the_training_job(world: World, tmp_path: Path) -> None:
-    job = write_job(tmp_path, {"name": "endless", "resources.poll_interval": "1s", "resources.max_runtime": "10m"})
-    (tmp_path / "src" / "train.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    run = world.sagefit("start", job).out.strip()
+def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Path) -> None:
+    (scratch.with_name("src") / "train.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    world.sagefit("plan", scratch)
+    world.sagefit("apply", scratch)
+    run = world.sagefit("start", scratch).out.strip()
     sagemaker = world.client("sagemaker")
-    while not sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"]:
-        pass
-    assert "stopped" in world.sagefit("stop", job).err
-    while sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] in (
-        "InProgress",
-        "Stopping",
-    ):
-        pass
-    assert sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] == "Stopped"
-    assert "aborted" in world.sagefit("runs", job).out
-    world.sagefit("destroy", job, "--yes")
+    wait_until(lambda: sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"])
+
+    (scratch.with_name("src") / "train.py").write_text("print('new code')\n", encoding="utf-8")
+    world.sagefit("plan", scratch)
+    assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
+
+    assert "stopped" in world.sagefit("stop", scratch).err
+    status = wait_until(
+        lambda: (
+            (s := sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"]) not in LIVE and s
+        )
+    )
+    assert status == "Stopped"
+    assert "aborted" in world.sagefit("runs", scratch).out
 
 
 def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
@@ -196,6 +228,42 @@ def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> 
     plan = world.sagefit("plan", job).out
     assert "root:" not in plan
     assert "file(" in plan
+
+
+MODULE_READMES = sorted((ROOT / "modules").glob("*/README.md"))
+PLATFORMS = sorted(path for path in (ROOT / "examples/platforms").iterdir() if path.is_dir())
+
+
+def plans(world: World, root: Path, folder: Path) -> None:
+    """Assert that Terraform plans ``root``, with what it writes in ``folder``."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TF_"))}
+    environment |= world.sagefit.aws_environment() | {"TF_DATA_DIR": str(folder / "data")}
+    for command in (["init"], ["plan", "-out", str(folder / "plan")]):
+        done = subprocess.run(
+            [toolchain.terraform_binary(world.sagefit.home), f"-chdir={root}", *command, "-input=false", "-no-color"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "to add" in done.stdout
+
+
+@pytest.mark.parametrize("readme", MODULE_READMES, ids=lambda path: path.parent.name)
+def test_module_examples_plan(world: World, tmp_path: Path, readme: Path) -> None:
+    (example,) = re.findall(r"^```hcl\n(.*?)^```", readme.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "main.tf").write_text(example, encoding="utf-8")
+    (tmp_path / "modules").symlink_to(ROOT / "modules")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("", encoding="utf-8")
+    plans(world, tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda path: path.name)
+def test_example_platforms_plan(world: World, tmp_path: Path, platform: Path) -> None:
+    copy_tree(tmp_path / "tree")
+    plans(world, tmp_path / "tree" / platform.relative_to(ROOT), tmp_path)
 
 
 def test_destroy_leaves_nothing_behind(world: World) -> None:
