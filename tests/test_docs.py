@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,6 +15,8 @@ from sagefit.job.load import job_files
 from sagefit.job.model import Job, Resources
 from sagefit.job.schema import schema
 from sagefit.paths import ROOT
+
+validate: Any = jsonschema.validate
 
 PAGES = sorted(
     [
@@ -37,14 +40,14 @@ def test_generated_pages_are_up_to_date() -> None:
 
 @pytest.mark.parametrize("path", job_files(), ids=lambda path: path.name)
 def test_job_files_match_the_schema(path: Path) -> None:
-    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
+    validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
 
 
 def test_the_schema_refuses_what_the_model_refuses() -> None:
     job = yaml.safe_load((ROOT / "jobs/quickstart.yaml").read_text(encoding="utf-8"))
     for change in ({"colour": "red"}, {"resources": {"max_runtime": "4 hours"}}, {"platform": None}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(job | change, schema())
+            validate(job | change, schema())
 
 
 @pytest.mark.parametrize("model", [Job, Resources], ids=lambda model: model.__name__)
