@@ -200,6 +200,22 @@ def diagnose(
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
 
 
+@app.command(hidden=True)
+def size(job: JobArgument) -> None:
+    """Not in this version: it checks the job file and says so."""
+    load_job(job)
+    raise SagefitError(
+        "size: this version does not predict memory",
+        hint="write the attempts with their instance types into the job file",
+    )
+
+
+@app.command(hidden=True)
+def review(plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, or a job.")]) -> None:
+    """Not in this version: it says what to read instead."""
+    raise SagefitError("review: this version has no reviewer's page", hint=f"read the plan itself: sagefit plan {plan}")
+
+
 @platform_app.command("plan")
 def platform_plan(name: PlatformArgument = "dev") -> None:
     """Plan the platform; prints the plan, creates nothing."""
@@ -231,8 +247,8 @@ def _agreed(saved: Plan, *, yes: bool) -> bool:
     """Show what a plan does and ask; False when it does nothing. Raises SagefitError (exit code 4) on a no."""
     if saved.is_empty:
         return False
-    for change in saved.changes:
-        err.print(f"  {change.action:<8} {change.address}", markup=False, soft_wrap=True)
+    for line in saved.summary():
+        err.print(f"  {line}", markup=False, soft_wrap=True)
     counts = {"to create": saved.count("create"), "to change": saved.count("update")}
     counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
     err.print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change")

@@ -10,15 +10,18 @@ import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import boto3
 from python_terraform import IsFlagged
 from python_terraform import Terraform as PythonTerraform
 
 from sagefit import toolchain
+from sagefit.cloud.aws_environment import REGION
 from sagefit.console import err
 from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
 from sagefit.paths import ROOT, display, home
@@ -47,6 +50,15 @@ class Plan:
     def is_empty(self) -> bool:
         """Whether applying it would do nothing at all."""
         return not self.changes and not self.outputs_change
+
+    def summary(self) -> list[str]:
+        """A line for each resource block; instances of one block, such as uploaded files, are counted."""
+        blocks = Counter((_block(change.address), change.action) for change in self.changes)
+        alone = {(_block(change.address), change.action): change.address for change in self.changes}
+        return [
+            f"{action:<8} {alone[block, action] if count == 1 else f'{block} ({count})'}"
+            for (block, action), count in sorted(blocks.items())
+        ]
 
     def count(self, *actions: str) -> int:
         """How many resources the plan treats in one of these ways."""
@@ -131,10 +143,10 @@ class Terraform:
         stamp.write_text(fingerprint, encoding="utf-8")
 
     def _backend(self) -> dict[str, str]:
-        """The state's place: the team's own backend when the root overrides it, else a file of this target."""
-        override = self.root / "backend_override.tf"
-        if override.exists() and not self.target.is_local:
-            return {"key": f"sagefit/{self.key}.tfstate"}
+        """The state's place: the team's own backend where the root overrides it, else a file of this target."""
+        if (self.root / "backend_override.tf").exists():
+            remote = {"key": f"sagefit/{self.key}.tfstate"}
+            return remote | _embedded_state_bucket() if self.target.is_local else remote
         path = self.target.folder / "states" / f"{self.key}.tfstate"
         path.parent.mkdir(parents=True, exist_ok=True)
         return {"path": str(path)}
@@ -209,6 +221,18 @@ _KNOWN = [
         INVALID,
     ),
 ]
+
+
+def _embedded_state_bucket() -> dict[str, str]:
+    """Settings that turn a team's S3 backend to a bucket of the embedded cloud, which is made if need be."""
+    bucket = "sagefit-terraform-state"
+    boto3.client("s3").create_bucket(Bucket=bucket)
+    return {"bucket": bucket, "region": REGION, "use_path_style": "true"}
+
+
+def _block(address: str) -> str:
+    """The address without the key or number of the instance."""
+    return re.sub(r'\[("(?:[^"\\]|\\.)*"|\d+)\]$', "", address)
 
 
 def _events(stream: str) -> Iterator[dict[str, Any]]:

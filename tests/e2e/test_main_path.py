@@ -219,6 +219,20 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    copy_tree(tree)
+    (override,) = re.findall(
+        r"^```hcl\n(.*?)^```", (ROOT / "docs/state.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (tree / "job" / "backend_override.tf").write_text(override, encoding="utf-8")
+    done = world.sagefit("plan", "quickstart", cwd=tree, PYTHONPATH=str(tree / "python"))
+    assert "will be created" in done.out  # another backend, so another state
+    world.sagefit("apply", "quickstart", cwd=tree, PYTHONPATH=str(tree / "python"), check=1)  # and the names are taken
+    objects = world.client("s3").list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
+    assert [item["Key"] for item in objects] == ["sagefit/dev/jobs/quickstart.tfstate"]
+
+
 def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> None:
     evil = '${file("/etc/passwd")} %{ if true }x%{ endif }'
     job = write_job(tmp_path, {"name": "evil", "environment": {"EVIL": evil}, "description": evil})

@@ -1,0 +1,71 @@
+"""The door to Terraform: what a plan is summed up to, and which knob each of Terraform's failures names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sagefit.errors import FAILED, INVALID, REFUSED
+from sagefit.target import Target
+from sagefit.terraform import Change, Plan, Terraform
+
+
+def plan(*changes: tuple[str, str]) -> Plan:
+    return Plan(Path("plan"), [Change(action, address) for action, address in changes])
+
+
+def test_instances_of_one_block_are_counted() -> None:
+    summary = plan(
+        ("create", 'module.job.aws_s3_object.code["a[0].py"]'),
+        ("create", 'module.job.aws_s3_object.code["b\\"].py"]'),
+        ("create", 'module.pools["x"].aws_iam_role.this'),
+        ("update", "module.alarms.aws_kms_key.topic[0]"),
+    ).summary()
+    assert summary == [
+        "update   module.alarms.aws_kms_key.topic[0]",
+        "create   module.job.aws_s3_object.code (2)",
+        'create   module.pools["x"].aws_iam_role.this',
+    ]
+
+
+def test_a_plan_that_changes_outputs_only_is_not_empty() -> None:
+    assert plan().is_empty
+    assert not Plan(Path("plan"), [], outputs_change=True).is_empty
+
+
+@pytest.mark.parametrize(
+    ("summary", "detail", "hint", "exit_code"),
+    [
+        ("Error acquiring the state lock", "resource temporarily unavailable", "wait", INVALID),
+        ("Saved plan is stale", "the state was changed", "plan again", REFUSED),
+        ("No valid credential sources found", "", "log in", INVALID),
+        ("Invalid value for variable", "name: too long", "correct the job file", INVALID),
+        ("Something else", "", "exit code 1", FAILED),
+    ],
+)
+def test_failures_keep_terraforms_words_and_name_the_knob(
+    tmp_path: Path, summary: str, detail: str, hint: str, exit_code: int
+) -> None:
+    diagnostic = {"severity": "error", "summary": summary, "detail": detail}
+    stream = json.dumps({"type": "diagnostic", "diagnostic": diagnostic}) + "\nnot json\n"
+    error = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path))._failure(1, stream, "")
+    assert summary in error.message
+    assert detail in error.message
+    assert hint in str(error.hint)
+    assert error.exit_code == exit_code
+
+
+def test_a_failure_without_json_loses_its_box(tmp_path: Path) -> None:
+    boxed = "\x1b[31m╷\x1b[0m\n│ Error: Failed to query available provider packages\n│ \n│ no such host\n╵\n"
+    error = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path))._failure(1, "", boxed)
+    assert error.message == "Error: Failed to query available provider packages\nno such host"
+    assert "SAGEFIT_PLUGIN_MIRROR" in str(error.hint)
+
+
+def test_the_teams_backend_gets_a_key_of_its_own_for_each_state(tmp_path: Path) -> None:
+    without = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path / "aws"))
+    assert without._backend() == {"path": str(tmp_path / "aws/states/dev/jobs/x.tfstate")}
+    (tmp_path / "backend_override.tf").write_text('terraform {\n  backend "s3" {}\n}\n', encoding="utf-8")
+    assert without._backend() == {"key": "sagefit/dev/jobs/x.tfstate"}
