@@ -220,17 +220,21 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
 
 
 def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    copy_tree(tree)
-    (override,) = re.findall(
-        r"^```hcl\n(.*?)^```", (ROOT / "docs/state.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
-    (tree / "job" / "backend_override.tf").write_text(override, encoding="utf-8")
-    done = world.sagefit("plan", "quickstart", cwd=tree, PYTHONPATH=str(tree / "python"))
-    assert "will be created" in done.out  # another backend, so another state
-    world.sagefit("apply", "quickstart", cwd=tree, PYTHONPATH=str(tree / "python"), check=1)  # and the names are taken
-    objects = world.client("s3").list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
-    assert [item["Key"] for item in objects] == ["sagefit/dev/jobs/quickstart.tfstate"]
+    copy_tree(tmp_path / "tree")
+    page = (ROOT / "docs/state.md").read_text(encoding="utf-8")
+    (override,) = re.findall(r"^```hcl\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "tree/job/backend_override.tf").write_text(override, encoding="utf-8")
+    code = {"PYTHONPATH": str(tmp_path / "tree/python")}
+    job = write_job(tmp_path, {"name": "remote"})
+    world.sagefit("plan", job, **code)
+    world.sagefit("apply", job, **code)
+    s3 = world.client("s3")
+    (state,) = s3.list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
+    assert state["Key"] == "sagefit/dev/jobs/remote.tfstate"
+    assert not list(world.sagefit.home.rglob("remote.tfstate"))
+    world.sagefit("destroy", job, "--yes", **code)
+    s3.delete_object(Bucket="sagefit-terraform-state", Key=state["Key"])
+    s3.delete_bucket(Bucket="sagefit-terraform-state")
 
 
 def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> None:
