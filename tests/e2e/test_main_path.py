@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from checkout import copy_tree
+from cli_runner import Sagefit
 from e2e.conftest import World
 from job_files import write_job
 from sagefit import toolchain
@@ -224,15 +225,15 @@ def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
     page = (ROOT / "docs/state.md").read_text(encoding="utf-8")
     (override,) = re.findall(r"^```hcl\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "tree/job/backend_override.tf").write_text(override, encoding="utf-8")
-    code = {"PYTHONPATH": str(tmp_path / "tree/python")}
+    other = Sagefit(world.sagefit.home, CLOUD="local", PYTHONPATH=str(tmp_path / "tree/python"))
     job = write_job(tmp_path, {"name": "remote"})
-    world.sagefit("plan", job, **code)
-    world.sagefit("apply", job, **code)
+    other("plan", job)
+    other("apply", job)
     s3 = world.client("s3")
     (state,) = s3.list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
     assert state["Key"] == "sagefit/dev/jobs/remote.tfstate"
     assert not list(world.sagefit.home.rglob("remote.tfstate"))
-    world.sagefit("destroy", job, "--yes", **code)
+    other("destroy", job, "--yes")
     s3.delete_object(Bucket="sagefit-terraform-state", Key=state["Key"])
     s3.delete_bucket(Bucket="sagefit-terraform-state")
 
