@@ -110,10 +110,12 @@ def start(job: JobArgument) -> None:
 
 
 @app.command()
-def watch(run: RunArgument) -> None:
+def watch(
+    run: RunArgument, logs: Annotated[bool, typer.Option("--logs", help="Print what the training jobs print.")] = False
+) -> None:
     """Follow a run to its end. Ctrl-C leaves the run alone."""
     target = _target()
-    _watch(runs.find_run(run), target)
+    _watch(runs.find_run(run), target, logs=logs)
 
 
 @app.command()
@@ -267,14 +269,19 @@ def _print_plan(terraform: Terraform, saved: Plan) -> None:
     sys.stdout.write(terraform.show(saved))
 
 
-def _watch(run: Run, target: Target) -> None:
+def _watch(run: Run, target: Target, *, logs: bool = False) -> None:
     try:
-        record = runs.watch(run, target)
+        record = runs.watch(run, target, logs=logs)
     except KeyboardInterrupt:
         err.print(f"\nthe run goes on. Follow it: sagefit watch {run.name}; stop it: sagefit stop {run.name}")
         raise
     _print_record(record)
     if not record.succeeded:
+        last = record.attempts[-1].training_job if record.attempts else ""
+        if last and not logs:
+            err.print("the end of its log:")
+            for line in runs.last_lines(last):
+                err.print(Text(f"  {line}"), soft_wrap=True)
         raise typer.Exit(FAILED)
 
 

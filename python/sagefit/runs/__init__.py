@@ -2,6 +2,7 @@
 
 from sagefit.runs.execution import Run, find_run, latest_runs, running_runs, start, stop
 from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.runs.logs import last_lines
 from sagefit.runs.watch import watch
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "Run",
     "RunRecord",
     "find_run",
+    "last_lines",
     "latest_runs",
     "read_run",
     "running_runs",

@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 if TYPE_CHECKING:
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_stepfunctions import SFNClient
 
@@ -28,3 +29,9 @@ def step_functions() -> SFNClient:
 def sagemaker() -> SageMakerClient:
     """The SageMaker client of the environment."""
     return boto3.client("sagemaker", config=_CONFIG)
+
+
+@cache
+def logs() -> CloudWatchLogsClient:
+    """The CloudWatch Logs client of the environment."""
+    return boto3.client("logs", config=_CONFIG)

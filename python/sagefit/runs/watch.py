@@ -17,6 +17,7 @@ from sagefit.runs import view
 from sagefit.runs.clients import CONNECTION_LOST
 from sagefit.runs.execution import Run
 from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.runs.logs import LogReader
 from sagefit.target import Target
 
 _LOCAL_SECONDS = 0.5
@@ -24,23 +25,23 @@ _AWS_SECONDS = 10.0
 _LOST_SECONDS = 5.0
 
 
-def watch(run: Run, target: Target) -> RunRecord:
-    """Follow ``run`` and return its last state. Lost connections are waited out; the run itself needs nobody watching.
+def watch(run: Run, target: Target, *, logs: bool = False) -> RunRecord:
+    """Follow ``run`` and return its last state; ``logs`` prints what the training jobs print.
 
+    Lost connections are waited out: the run itself needs nobody watching.
     Raises KeyboardInterrupt on Ctrl-C, which leaves the run alone, and SagefitError when the embedded cloud is gone.
     """
     follow = _live if err.is_terminal else _lines
-    return follow(run, target, _LOCAL_SECONDS if target.is_local else _AWS_SECONDS)
+    return follow(_Reader(run, target, logs=logs), _LOCAL_SECONDS if target.is_local else _AWS_SECONDS)
 
 
-def _live(run: Run, target: Target, seconds: float) -> RunRecord:
-    reader = _Reader(run, target)
+def _live(reader: _Reader, seconds: float) -> RunRecord:
     with Live(console=err, transient=True, refresh_per_second=4) as live:
         while True:
             record = reader.read()
             if record:
                 age = datetime.now(record.started.tzinfo) - record.started
-                live.update(Group(Text(f"{run.name}  {duration(age.total_seconds())}"), view.ledger(record)))
+                live.update(Group(Text(f"{record.run.name}  {duration(age.total_seconds())}"), view.ledger(record)))
                 if record.is_over:
                     return record
             else:
@@ -48,8 +49,7 @@ def _live(run: Run, target: Target, seconds: float) -> RunRecord:
             time.sleep(seconds)
 
 
-def _lines(run: Run, target: Target, seconds: float) -> RunRecord:
-    reader = _Reader(run, target)
+def _lines(reader: _Reader, seconds: float) -> RunRecord:
     said: dict[int, str] = {}
     while True:
         record = reader.read()
@@ -74,15 +74,17 @@ def _line(attempt: AttemptRecord) -> str:
 class _Reader:
     """Reads a run again and again, asking only for what can still change."""
 
-    def __init__(self, run: Run, target: Target) -> None:
+    def __init__(self, run: Run, target: Target, *, logs: bool) -> None:
         self._run = run
         self._target = target
+        self._logs = LogReader() if logs else None
         self._finished: dict[str, AttemptRecord] = {}
 
     def read(self) -> RunRecord | None:
         """The run now, or None while the connection is lost."""
         try:
             record = read_run(self._run, known=self._finished)
+            self._print_logs(record)
         except CONNECTION_LOST as error:
             if self._target.is_local and control.status() is None:
                 raise SagefitError(
@@ -92,3 +94,10 @@ class _Reader:
             return None
         self._finished |= {a.training_job: a for a in record.attempts if a.outcome and a.training_job}
         return record
+
+    def _print_logs(self, record: RunRecord) -> None:
+        """Print new lines of the attempts that were not over when they were last read."""
+        for attempt in record.attempts:
+            if self._logs and attempt.training_job and attempt.training_job not in self._finished:
+                for line in self._logs.new_lines(attempt.training_job):
+                    err.print(Text(f"{attempt.name} | {line}"), soft_wrap=True)

@@ -1,0 +1,44 @@
+"""The log of training jobs, as CloudWatch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from botocore.exceptions import ClientError
+
+from sagefit.runs.clients import logs
+
+GROUP = "/aws/sagemaker/TrainingJobs"
+
+
+class LogReader:
+    """Reads the logs of training jobs, each line once."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        self._seen: set[str] = set()
+
+    def new_lines(self, training_job: str) -> Iterator[str]:
+        """The lines of a training job that no earlier call has returned; none while it has no log yet."""
+        since = self._since.get(training_job, 0)
+        try:
+            streams = logs().describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=f"{training_job}/")
+            names = [stream["logStreamName"] for stream in streams["logStreams"]]
+            if not names:
+                return
+            pages = logs().get_paginator("filter_log_events")
+            for page in pages.paginate(logGroupName=GROUP, logStreamNames=names, startTime=since):
+                for event in page["events"]:
+                    if event["eventId"] not in self._seen:
+                        self._seen.add(event["eventId"])
+                        # Lines may come late within one millisecond, so that one is asked for again.
+                        self._since[training_job] = max(event["timestamp"], self._since.get(training_job, 0))
+                        yield event["message"].rstrip("\n")
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
+
+
+def last_lines(training_job: str, count: int = 15) -> list[str]:
+    """The end of a training job's log."""
+    return list(LogReader().new_lines(training_job))[-count:]
