@@ -50,7 +50,8 @@ locals {
   ]
 
   _hyperparameters = [for a in var.attempts : merge(var.hyperparameters, a.hyperparameters)]
-  _environments    = [for a in var.attempts : merge(var.environment, a.environment)]
+  # A description of a training job returns its environment but no tags.
+  _environments = [for a in var.attempts : merge(var.environment, a.environment, tomap({ SAGEFIT_ATTEMPT = a.name }))]
 
   # Access keys, private keys, and tokens of GitHub, Hugging Face, OpenAI and
   # Slack, at the start of a word: "task-..." holds no "sk-..." token.
@@ -65,9 +66,13 @@ locals {
     "xox[abprs]-[A-Za-z0-9-]{10,}",
   ]), ")"])
 
-  # The launcher starts the script, measures memory and explains a failure.
+  # The launcher starts the script, measures memory and explains a failure. In
+  # an isolated job it installs nothing from outside.
+  _launcher_flags = local._isolated ? ["--isolated"] : []
   _container_arguments = var.code == null ? [] : concat(
-    ["/opt/ml/input/data/sagefit", "--entry-point", var.code.entry_point, "--"],
+    ["/opt/ml/input/data/sagefit", "--entry-point", var.code.entry_point],
+    local._launcher_flags,
+    ["--"],
     var.code.arguments,
   )
   _launcher_metrics = var.code == null ? [] : [
@@ -131,7 +136,7 @@ locals {
         MetricDefinitions   = length(local._metric_definitions) == 0 ? null : [for m in local._metric_definitions : { Name = m.name, Regex = m.regex }]
       } : k => v if v != null }
       HyperParameters = length(local._hyperparameters[i]) == 0 ? null : local._hyperparameters[i]
-      Environment     = length(local._environments[i]) == 0 ? null : local._environments[i]
+      Environment     = local._environments[i]
       InputDataConfig = length(local._input_channels) == 0 ? null : local._input_channels
       OutputDataConfig = { for k, v in {
         S3OutputPath    = local.output_s3_uri

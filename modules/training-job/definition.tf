@@ -1,40 +1,37 @@
-# The state machine. Every attempt is a small group of states of its own with
-# a literal request, so that the graph of a run is the graph of the plan:
+# The state machine. Every attempt is a small group of states of its own with a
+# literal request, so that the graph of a run is the graph of the plan. What is
+# the same for all attempts stands once: one group gives a failure its class,
+# and leads back to the attempt for its record and the edges of `next`.
 #
-#   submit -> wait -> describe -> judge -> done
-#     |        ^         (running: wait)    |
-#     v        |                            v
-#   refused -> refusal (exists: wait)     CLASS -> the attempt named by `next`,
-#                 |                                 or the failure of the run
-#                 +-> CLASS, or pause -> submit
+#   attempt:   submit -> wait -> describe -> judge -> completed -> done
+#                |        ^                  |  |
+#                |        +---- running -----+  |
+#                v        | exists              |
+#             refused -> refusal                |
+#                          |                    |
+#   shared:         classify refusal         classify
+#                          |                    |
+#                          +--> class: CLASS <--+
+#                                    |
+#                          patience -+- (a refusal that passes: pause -> again -> submit)
+#                                    |
+#                                  route
+#                                    |
+#   attempt:                       ended -> next -> submit of the target, or
+#                                            |      release for the target first
+#                                            v
+#   shared:                                failed
 locals {
   failure_classes = [
     "gpu_memory", "host_memory", "shared_memory", "disk", "capacity", "quota", "spot",
     "time", "stopped", "data", "permission", "internal", "code",
   ]
 
-  # Neighbours of one class in the table share a Choice rule. The order of the
-  # table is kept: the first match wins.
+  # One Choice rule per row. The order of the table is kept: the first match wins.
   _patterns = jsondecode(file("${path.module}/failures.json")).patterns
   _rows = {
     for where in ["create_error", "secondary_status", "failure_reason"] :
     where => [for p in local._patterns : p if p.where == where]
-  }
-  _starts = {
-    for where, rows in local._rows :
-    where => [for i, r in rows : i if i == 0 ? true : rows[i - 1].class != r.class]
-  }
-  _groups = {
-    for where, starts in local._starts : where => [
-      for n, start in starts : {
-        class = local._rows[where][start].class
-        # A backslash is the escape character of StringMatches.
-        globs = [
-          for r in slice(local._rows[where], start, n + 1 < length(starts) ? starts[n + 1] : length(local._rows[where])) :
-          replace(r.glob, "\\", "\\\\")
-        ]
-      }
-    ]
   }
 
   # A standard execution may have 25,000 events and a look at the training job
@@ -62,7 +59,7 @@ locals {
     ]
   ]
 
-  _states = [
+  _attempt_states = [
     for i, a in var.attempts : merge(
       {
         "${a.name}: submit" = {
@@ -90,37 +87,19 @@ locals {
             "attempts.$" = "$.attempts"
             "tries.$"    = "States.MathAdd($.tries, 1)"
             job = {
-              TrainingJobStatus = "Refused"
-              "FailureReason.$" = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
+              "TrainingJobName.$" = local._training_job[i]
+              TrainingJobStatus   = "Refused"
+              "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
             }
           }
           Next = "${a.name}: refusal"
         }
 
+        # The name is ours alone, so an earlier try has created the job.
         "${a.name}: refusal" = {
-          Type = "Choice"
-          Choices = concat(
-            # The name is ours alone, so an earlier try has created the job.
-            [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${a.name}: wait" }],
-            flatten([
-              for g in local._groups.create_error : [
-                for again in [true, false] : {
-                  And = concat(
-                    again ? [{ Variable = "$.tries", NumericLessThanEquals = local._patience }] : [],
-                    [{ Or = [for glob in g.globs : { Variable = "$.job.FailureReason", StringMatches = glob }] }],
-                  )
-                  Next = "${a.name}: ${again ? "pause" : g.class}"
-                } if !again || contains(local._passing, g.class)
-              ]
-            ])
-          )
-          Default = "${a.name}: code"
-        }
-
-        "${a.name}: pause" = {
-          Type    = "Wait"
-          Seconds = local._pause_seconds
-          Next    = "${a.name}: submit"
+          Type    = "Choice"
+          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${a.name}: wait" }]
+          Default = "classify refusal"
         }
 
         "${a.name}: wait" = {
@@ -148,74 +127,44 @@ locals {
 
         "${a.name}: judge" = {
           Type = "Choice"
-          Choices = concat(
-            [
-              {
-                And = [
-                  { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed" },
-                  { Variable = "$.job.SecondaryStatus", StringEquals = "Completed" },
-                ]
-                Next = "${a.name}: done"
-              },
-              {
-                Or = [
-                  { Variable = "$.job.TrainingJobStatus", StringEquals = "InProgress" },
-                  { Variable = "$.job.TrainingJobStatus", StringEquals = "Stopping" },
-                ]
-                Next = "${a.name}: wait"
-              },
-              { Variable = "$.job.FailureReason", IsPresent = false, Next = "${a.name}: no reason" },
-            ],
-            [
-              for g in local._groups.secondary_status : {
-                Or   = [for status in g.globs : { Variable = "$.job.SecondaryStatus", StringEquals = status }]
-                Next = "${a.name}: ${g.class}"
-              }
-            ],
-            [
-              for g in local._groups.failure_reason : {
-                Or   = [for glob in g.globs : { Variable = "$.job.FailureReason", StringMatches = glob }]
-                Next = "${a.name}: ${g.class}"
-              }
-            ],
-          )
-          Default = "${a.name}: code"
+          Choices = [
+            {
+              And = [
+                { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed" },
+                { Variable = "$.job.SecondaryStatus", StringEquals = "Completed" },
+              ]
+              Next = "completed"
+            },
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "InProgress", Next = "${a.name}: wait" },
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "Stopping", Next = "${a.name}: wait" },
+          ]
+          Default = "classify"
         }
 
-        # A training job that was stopped gives no reason but its status.
-        "${a.name}: no reason" = {
-          Type       = "Pass"
-          InputPath  = "$.job.SecondaryStatus"
-          ResultPath = "$.job.FailureReason"
-          Next       = "${a.name}: judge"
-        }
-
-        "${a.name}: done" = {
-          Type = "Pass"
-          Parameters = {
-            "attempts.$"     = "$.attempts"
-            "training_job.$" = "$.job.TrainingJobName"
-            "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
-          }
-          Next = "done"
-        }
-      },
-      {
-        for class in local._classes : "${a.name}: ${class}" => {
+        "${a.name}: ended" = {
           Type = "Pass"
           Parameters = {
             attempt          = a.name
-            class            = class
-            "training_job.$" = local._training_job[i]
+            "class.$"        = "$.class"
+            "training_job.$" = "$.job.TrainingJobName"
             "evidence.$"     = "$.job.FailureReason"
           }
           ResultPath = "$.attempts['${i}']"
-          Next = (
-            !contains(keys(a.next), class) ? "failed: ${class}"
-            : contains(local._releases[i], a.next[class]) ? "${a.name}: release for ${a.next[class]}"
-            : "${a.next[class]}: submit"
-          )
+          Next       = length(a.next) == 0 ? "failed" : "${a.name}: next"
         }
+      },
+      {
+        for edges in [a.next] : "${a.name}: next" => {
+          Type = "Choice"
+          Choices = [
+            for class, target in edges : {
+              Variable     = "$.class"
+              StringEquals = class
+              Next         = contains(local._releases[i], target) ? "${a.name}: release for ${target}" : "${target}: submit"
+            }
+          ]
+          Default = "failed"
+        } if length(edges) > 0
       },
       {
         for target in local._releases[i] : "${a.name}: release for ${target}" => {
@@ -233,37 +182,116 @@ locals {
     )
   ]
 
+  _shared_states = merge(
+    {
+      begin = {
+        Type   = "Pass"
+        Result = { attempts = {}, tries = 0 }
+        Next   = "${try(var.attempts[0].name, "-")}: submit"
+      }
+
+      completed = {
+        Type = "Pass"
+        Parameters = {
+          "attempts.$"     = "$.attempts"
+          "training_job.$" = "$.job.TrainingJobName"
+          "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
+        }
+        Next = "done"
+      }
+
+      done = { Type = "Succeed" }
+
+      "classify refusal" = {
+        Type = "Choice"
+        Choices = [
+          for row in local._rows.create_error :
+          { Variable = "$.job.FailureReason", StringMatches = replace(row.glob, "\\", "\\\\"), Next = "class: ${row.class}" }
+        ]
+        Default = "class: code"
+      }
+
+      # A rule that reads a field which is absent ends the run, so that is asked first.
+      classify = {
+        Type = "Choice"
+        Choices = concat(
+          [{ Variable = "$.job.FailureReason", IsPresent = false, Next = "no reason" }],
+          [
+            for row in local._rows.secondary_status :
+            { Variable = "$.job.SecondaryStatus", StringEquals = row.glob, Next = "class: ${row.class}" }
+          ],
+          [
+            for row in local._rows.failure_reason :
+            { Variable = "$.job.FailureReason", StringMatches = replace(row.glob, "\\", "\\\\"), Next = "class: ${row.class}" }
+          ],
+        )
+        Default = "class: code"
+      }
+
+      # A training job that was stopped gives no reason but its status.
+      "no reason" = {
+        Type       = "Pass"
+        InputPath  = "$.job.SecondaryStatus"
+        ResultPath = "$.job.FailureReason"
+        Next       = "classify"
+      }
+
+      # Only a refused request is repeated: a training job that failed keeps its name.
+      patience = {
+        Type = "Choice"
+        Choices = [{
+          And = [
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
+            { Variable = "$.tries", NumericLessThanEquals = local._patience },
+          ]
+          Next = "pause"
+        }]
+        Default = "route"
+      }
+
+      pause = {
+        Type    = "Wait"
+        Seconds = local._pause_seconds
+        Next    = "again"
+      }
+
+      failed = {
+        Type      = "Fail"
+        ErrorPath = "States.Format('Sagefit.{}', $.class)"
+        CausePath = "States.JsonToString($.attempts)"
+      }
+    },
+    # Back to the attempt: its index is the end of the training job's name.
+    {
+      for state, verb in { again = "submit", route = "ended" } : state => {
+        Type                     = "Choice"
+        Choices = [
+          for i, a in var.attempts :
+          { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${a.name}: ${verb}" }
+        ]
+        Default = "failed"
+      }
+    },
+    {
+      for class in local._classes : "class: ${class}" => {
+        Type       = "Pass"
+        Result     = class
+        ResultPath = "$.class"
+        Next       = contains(local._passing, class) ? "patience" : "route"
+      }
+    },
+  )
+
   # Classes that a rule can find; code is what is left when none matches.
   _classes = [
     for c in local.failure_classes : c
     if c == "code" || contains([for p in local._patterns : p.class if contains(keys(local._rows), p.where)], c)
-  ]
-  _final_classes = [
-    for c in local._classes : c
-    if !alltrue([for a in var.attempts : contains(keys(a.next), c)])
   ]
 
   definition = {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))
     StartAt        = "begin"
     TimeoutSeconds = local._deadline_seconds
-    States = merge(
-      {
-        begin = {
-          Type   = "Pass"
-          Result = { attempts = {}, tries = 0 }
-          Next   = "${try(var.attempts[0].name, "-")}: submit"
-        }
-        done = { Type = "Succeed" }
-      },
-      {
-        for class in local._final_classes : "failed: ${class}" => {
-          Type      = "Fail"
-          Error     = "Sagefit.${class}"
-          CausePath = "States.JsonToString($.attempts)"
-        }
-      },
-      local._states...
-    )
+    States         = merge(local._shared_states, local._attempt_states...)
   }
 }

@@ -19,8 +19,8 @@ variable "code" {
   default = null
 
   validation {
-    condition     = length(try(var.code.arguments, [])) <= 96
-    error_message = "code.arguments: a container takes 100 arguments at most (API) and the launcher uses 4 of them, so give 96 or fewer."
+    condition     = length(try(var.code.arguments, [])) <= 96 - length(local._launcher_flags)
+    error_message = "code.arguments: a container takes 100 arguments at most (API) and the launcher uses ${4 + length(local._launcher_flags)} of them${local._isolated ? " in an isolated job" : ""}, so give ${96 - length(local._launcher_flags)} or fewer."
   }
 
   validation {
@@ -58,8 +58,13 @@ variable "environment" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= 100])
-    error_message = "environment: at most 100 variables (API), those of the attempt included. Move settings to hyperparameters or a file in the code."
+    condition     = alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= 99])
+    error_message = "environment: a container takes 100 variables at most (API) and SAGEFIT_ATTEMPT is one of them, so give 99 or fewer, those of the attempt included. Move settings to hyperparameters or a file in the code."
+  }
+
+  validation {
+    condition     = alltrue([for e in concat([var.environment], var.attempts[*].environment) : !contains(keys(e), "SAGEFIT_ATTEMPT")])
+    error_message = "environment: SAGEFIT_ATTEMPT holds the name of the attempt. Rename your variable."
   }
 
   validation {

@@ -54,6 +54,20 @@ run "every_transition_has_a_target" {
     ])
     error_message = "every other state goes on"
   }
+  assert {
+    condition = length(setsubtract(keys(output.definition.States), flatten(["begin", [
+      for name, state in output.definition.States : compact(concat(
+        [try(state.Next, ""), try(state.Default, "")],
+        try([for rule in state.Choices : rule.Next], []),
+        try([for rule in state.Catch : rule.Next], []),
+      ))
+    ]]))) == 0
+    error_message = "every state is led to"
+  }
+  assert {
+    condition     = alltrue([for name, state in output.definition.States : length(state.Choices) > 0 if state.Type == "Choice"])
+    error_message = "a choice has rules"
+  }
 }
 
 run "a_run_starts_with_the_first_attempt" {
@@ -81,30 +95,80 @@ run "edges_are_the_ones_of_next" {
   command = plan
 
   assert {
-    condition     = output.definition.States["first: host_memory"].Next == "second: submit" && output.definition.States["first: capacity"].Next == "third: submit"
+    condition = jsonencode(output.definition.States["first: next"].Choices) == jsonencode([
+      { Variable = "$.class", StringEquals = "capacity", Next = "third: submit" },
+      { Variable = "$.class", StringEquals = "host_memory", Next = "second: submit" },
+    ])
     error_message = "an edge leads to its attempt"
   }
   assert {
-    condition     = output.definition.States["second: capacity"].Next == "failed: capacity" && output.definition.States["third: host_memory"].Next == "failed: host_memory"
+    condition     = output.definition.States["first: next"].Default == "failed" && output.definition.States["second: next"].Default == "failed" && output.definition.States["third: ended"].Next == "failed"
     error_message = "a class without an edge ends the run"
   }
   assert {
-    condition = jsonencode(output.definition.States["second: host_memory"]) == jsonencode({
+    condition = jsonencode(output.definition.States["second: ended"]) == jsonencode({
       Type       = "Pass"
       ResultPath = "$.attempts['1']"
-      Next       = "third: submit"
+      Next       = "second: next"
       Parameters = {
         attempt          = "second"
-        class            = "host_memory"
-        "training_job.$" = "States.Format('{}-1', $$.Execution.Name)"
+        "class.$"        = "$.class"
+        "training_job.$" = "$.job.TrainingJobName"
         "evidence.$"     = "$.job.FailureReason"
       }
     })
     error_message = "a failed attempt is recorded under its index"
   }
   assert {
-    condition     = output.definition.States["failed: host_memory"].Error == "Sagefit.host_memory" && output.definition.States["failed: host_memory"].CausePath == "States.JsonToString($.attempts)"
+    condition     = jsonencode(output.definition.States["second: refused"].Parameters.job["TrainingJobName.$"]) == jsonencode("States.Format('{}-1', $$.Execution.Name)")
+    error_message = "a refusal has the name of the training job that it would have been"
+  }
+  assert {
+    condition     = output.definition.States.failed.ErrorPath == "States.Format('Sagefit.{}', $.class)" && output.definition.States.failed.CausePath == "States.JsonToString($.attempts)"
     error_message = "a failed run names the class and tells the record"
+  }
+}
+
+run "a_classified_failure_comes_back_to_its_attempt" {
+  command = plan
+
+  assert {
+    condition = jsonencode(output.definition.States.route.Choices) == jsonencode([
+      for i, name in ["first", "second", "third"] : { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${name}: ended" }
+    ])
+    error_message = "the name of the training job tells the attempt"
+  }
+  assert {
+    condition = toset([for name in keys(output.definition.States) : trimprefix(name, "class: ") if startswith(name, "class: ")]) == toset([
+      "gpu_memory", "host_memory", "shared_memory", "disk", "capacity", "quota", "spot",
+      "time", "stopped", "data", "permission", "internal", "code",
+    ])
+    error_message = "every class can be found"
+  }
+  assert {
+    condition = alltrue([
+      for name, state in output.definition.States : jsonencode(state) == jsonencode({
+        Type       = "Pass"
+        Result     = trimprefix(name, "class: ")
+        ResultPath = "$.class"
+        Next       = contains(["class: internal", "class: permission"], name) ? "patience" : "route"
+      }) if startswith(name, "class: ")
+    ])
+    error_message = "a class is noted, and only passing ones ask for patience"
+  }
+}
+
+run "the_table_stands_once" {
+  command = plan
+
+  assert {
+    condition = alltrue([
+      for p in jsondecode(file("failures.json")).patterns :
+      length([
+        for name, state in output.definition.States : name if anytrue([for rule in try(state.Choices, []) : try(rule.StringMatches, "") == p.glob])
+      ]) == 1 if p.where == "failure_reason" || p.where == "create_error"
+    ])
+    error_message = "attempts share one classification"
   }
 }
 
@@ -117,17 +181,42 @@ run "only_completed_is_success" {
         { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed" },
         { Variable = "$.job.SecondaryStatus", StringEquals = "Completed" },
       ]
-      Next = "first: done"
+      Next = "completed"
     })
     error_message = "both statuses are asked"
   }
   assert {
-    condition     = length([for rule in output.definition.States["first: judge"].Choices : rule if rule.Next == "first: done"]) == 1
+    condition     = [for rule in output.definition.States["first: judge"].Choices : rule.Next] == ["completed", "first: wait", "first: wait"]
     error_message = "there is one way to success"
   }
   assert {
-    condition     = output.definition.States["first: judge"].Default == "first: code"
+    condition = alltrue(flatten([
+      for name, state in output.definition.States : [
+        for target in concat([try(state.Next, ""), try(state.Default, "")], try([for rule in state.Choices : rule.Next], [])) :
+        endswith(name, ": judge") if target == "completed"
+      ]
+    ]))
+    error_message = "only a judge leads to success"
+  }
+  assert {
+    condition     = [for rule in slice(output.definition.States["first: judge"].Choices, 1, 3) : rule.StringEquals] == ["InProgress", "Stopping"] && output.definition.States["first: judge"].Default == "classify"
+    error_message = "what neither completed nor runs is classified"
+  }
+  assert {
+    condition     = output.definition.States.classify.Default == "class: code" && output.definition.States["classify refusal"].Default == "class: code"
     error_message = "what nothing matches is the code's own failure"
+  }
+  assert {
+    condition = jsonencode(output.definition.States.completed) == jsonencode({
+      Type = "Pass"
+      Next = "done"
+      Parameters = {
+        "attempts.$"     = "$.attempts"
+        "training_job.$" = "$.job.TrainingJobName"
+        "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
+      }
+    })
+    error_message = "a run puts out its record, its training job and its model"
   }
 }
 
@@ -135,16 +224,18 @@ run "a_missing_reason_is_asked_for_before_it_is_read" {
   command = plan
 
   assert {
-    condition = jsonencode(output.definition.States["first: judge"].Choices[2]) == jsonencode({
-      Variable = "$.job.FailureReason", IsPresent = false, Next = "first: no reason"
+    condition = jsonencode(output.definition.States.classify.Choices[0]) == jsonencode({
+      Variable = "$.job.FailureReason", IsPresent = false, Next = "no reason"
     })
     error_message = "IsPresent comes before every rule that reads the reason"
   }
   assert {
-    condition = alltrue([
-      for rule in slice(output.definition.States["first: judge"].Choices, 0, 2) : !strcontains(jsonencode(rule), "FailureReason")
-    ])
+    condition     = !strcontains(jsonencode(output.definition.States["first: judge"]), "FailureReason")
     error_message = "the rules before it read the statuses only"
+  }
+  assert {
+    condition     = output.definition.States["no reason"].InputPath == "$.job.SecondaryStatus" && output.definition.States["no reason"].ResultPath == "$.job.FailureReason" && output.definition.States["no reason"].Next == "classify"
+    error_message = "the status stands in for a reason"
   }
 }
 
@@ -152,21 +243,17 @@ run "choice_rules_keep_the_order_of_the_table" {
   command = plan
 
   assert {
-    condition = flatten([
-      for rule in output.definition.States["first: judge"].Choices : [for o in try(rule.Or, []) : o.StringMatches if can(o.StringMatches)]
-      ]) == [
-      for p in jsondecode(file("failures.json")).patterns : p.glob if p.where == "failure_reason"
-    ]
-    error_message = "the first match of failures.json wins"
+    condition = jsonencode(slice(output.definition.States.classify.Choices, 1, length(output.definition.States.classify.Choices))) == jsonencode(concat(
+      [for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.SecondaryStatus", StringEquals = p.glob, Next = "class: ${p.class}" } if p.where == "secondary_status"],
+      [for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.FailureReason", StringMatches = p.glob, Next = "class: ${p.class}" } if p.where == "failure_reason"],
+    ))
+    error_message = "a status or a reason leads to its class, and the first match of failures.json wins"
   }
   assert {
-    condition = alltrue([
-      for rule in output.definition.States["first: judge"].Choices : contains(
-        [for p in jsondecode(file("failures.json")).patterns : "first: ${p.class}" if p.glob == rule.Or[0].StringMatches && p.where == "failure_reason"],
-        rule.Next,
-      ) if can(rule.Or[0].StringMatches)
+    condition = jsonencode(output.definition.States["classify refusal"].Choices) == jsonencode([
+      for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.FailureReason", StringMatches = p.glob, Next = "class: ${p.class}" } if p.where == "create_error"
     ])
-    error_message = "a pattern leads to its class"
+    error_message = "a refusal is told by the rows about refusals only"
   }
 }
 
@@ -177,30 +264,65 @@ run "a_refusal_of_our_own_name_goes_on" {
     condition     = output.definition.States["first: refusal"].Choices[0].StringMatches == "*ResourceInUse*" && output.definition.States["first: refusal"].Choices[0].Next == "first: wait"
     error_message = "the training job exists: wait for it"
   }
+  assert {
+    condition     = length(output.definition.States["first: refusal"].Choices) == 1 && output.definition.States["first: refusal"].Default == "classify refusal"
+    error_message = "any other refusal is classified"
+  }
 }
 
 run "passing_refusals_are_tried_again_a_few_times" {
   command = plan
 
   assert {
-    condition = alltrue([
-      for rule in output.definition.States["first: refusal"].Choices :
-      rule.And[0].Variable == "$.tries" && rule.And[0].NumericLessThanEquals == 8 if rule.Next == "first: pause"
-    ])
-    error_message = "patience is counted"
+    condition = jsonencode(output.definition.States.patience) == jsonencode({
+      Type = "Choice"
+      Choices = [{
+        And = [
+          { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
+          { Variable = "$.tries", NumericLessThanEquals = 8 },
+        ]
+        Next = "pause"
+      }]
+      Default = "route"
+    })
+    error_message = "patience is counted, and is for refusals only"
   }
   assert {
-    condition = length([
-      for rule in output.definition.States["first: refusal"].Choices : rule if rule.Next == "first: pause"
-    ]) > 0
+    condition     = output.definition.States.begin.Result.tries == 0 && output.definition.States["first: refused"].Parameters["tries.$"] == "States.MathAdd($.tries, 1)"
+    error_message = "every refusal of a run counts"
+  }
+  assert {
+    condition     = output.definition.States["class: internal"].Next == "patience" && output.definition.States["class: permission"].Next == "patience"
     error_message = "some refusals are tried again"
   }
   assert {
-    condition = alltrue([
-      for rule in output.definition.States["first: refusal"].Choices :
-      !strcontains(jsonencode(rule), "ResourceLimitExceeded") if rule.Next == "first: pause"
-    ])
+    condition     = output.definition.States["class: quota"].Next == "route"
     error_message = "a quota does not pass by waiting"
+  }
+  assert {
+    condition     = output.definition.States.pause.Seconds == 15 && output.definition.States.pause.Next == "again"
+    error_message = "a pause comes first"
+  }
+  assert {
+    condition = jsonencode(output.definition.States.again.Choices) == jsonencode([
+      for i, name in ["first", "second", "third"] : { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${name}: submit" }
+    ])
+    error_message = "the same attempt is tried again, and nothing is recorded"
+  }
+}
+
+run "throttling_is_waited_out" {
+  command = plan
+
+  assert {
+    condition     = output.definition.States["first: submit"].Retry[0].ErrorEquals == ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
+    error_message = "a throttled request is repeated"
+  }
+  assert {
+    condition = jsonencode([
+      for rule in output.definition.States["classify refusal"].Choices : rule.Next if contains(["*Throttling*", "*Rate exceeded*"], rule.StringMatches)
+    ]) == jsonencode(["class: internal", "class: internal"])
+    error_message = "a request that stays throttled asks for patience"
   }
 }
 
@@ -255,11 +377,11 @@ run "warm_instances_of_another_shape_are_released" {
   }
 
   assert {
-    condition     = output.definition.States["first: host_memory"].Next == "second: submit"
+    condition     = [for rule in output.definition.States["first: next"].Choices : rule.Next if rule.StringEquals == "host_memory"] == ["second: submit"]
     error_message = "the same shape reuses the pool"
   }
   assert {
-    condition     = output.definition.States["second: host_memory"].Next == "second: release for third"
+    condition     = [for rule in output.definition.States["second: next"].Choices : rule.Next if rule.StringEquals == "host_memory"] == ["second: release for third"]
     error_message = "another shape gives it back first"
   }
   assert {

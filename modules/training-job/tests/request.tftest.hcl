@@ -29,7 +29,7 @@ run "a_minimal_job_asks_for_nothing_optional" {
 
   assert {
     condition = sort(keys(output.definition.States["first: submit"].Parameters)) == sort([
-      "AlgorithmSpecification", "CheckpointConfig", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
+      "AlgorithmSpecification", "CheckpointConfig", "Environment", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
       "RoleArn", "StoppingCondition", "Tags", "TrainingJobName.$",
     ])
     error_message = "absent optional blocks must be absent from the request"
@@ -66,6 +66,10 @@ run "a_script_runs_under_the_launcher" {
     error_message = "the launcher gets the entry point, then the script's own arguments"
   }
   assert {
+    condition     = jsonencode(output.definition.States["first: submit"].Parameters.Environment) == jsonencode({ SAGEFIT_ATTEMPT = "first" })
+    error_message = "the attempt's name can be read back from its training job"
+  }
+  assert {
     condition     = output.definition.States["first: submit"].Parameters.InputDataConfig[*].ChannelName == ["code", "sagefit"]
     error_message = "code and launcher are channels"
   }
@@ -80,6 +84,36 @@ run "a_script_runs_under_the_launcher" {
       regex(m.Regex, "[sagefit] host_memory_gib=0.431 host_memory_peak_gib=0.502 host_memory_percent=84.2 gpu_memory_percent=7")[0]
     ] == ["0.502", "84.2", "7"]
     error_message = "each metric reads its own number"
+  }
+}
+
+run "the_launcher_knows_of_isolation" {
+  command = plan
+
+  variables {
+    resources = { network_isolation = true }
+    code      = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [for i in range(95) : "x"] }
+  }
+
+  assert {
+    condition = jsonencode(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerArguments) == jsonencode(concat(
+      ["/opt/ml/input/data/sagefit", "--entry-point", "train.py", "--isolated", "--"],
+      [for i in range(95) : "x"],
+    ))
+    error_message = "the flag is the launcher's, and 95 arguments are left to the script"
+  }
+}
+
+run "the_launcher_knows_of_the_platforms_isolation" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { network = { isolation = true } })
+  }
+
+  assert {
+    condition     = contains(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerArguments, "--isolated")
+    error_message = "the platform isolates its jobs"
   }
 }
 
@@ -510,8 +544,8 @@ run "an_attempt_overrides_the_job" {
     error_message = "hyperparameters are merged"
   }
   assert {
-    condition     = output.definition.States["first: submit"].Parameters.Environment == tomap({ LEVEL = "info", THREADS = "2" })
-    error_message = "environments are merged"
+    condition     = output.definition.States["first: submit"].Parameters.Environment == tomap({ LEVEL = "info", SAGEFIT_ATTEMPT = "first", THREADS = "2" })
+    error_message = "environments are merged, and name the attempt"
   }
   assert {
     condition     = output.definition.States["first: submit"].Parameters.ResourceConfig.VolumeSizeInGB == 64

@@ -250,6 +250,17 @@ run "container_takes_100_arguments" {
   expect_failures = [var.code]
 }
 
+run "isolated_container_takes_one_argument_less" {
+  command = plan
+
+  variables {
+    resources = { network_isolation = true }
+    code      = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [for i in range(96) : "x"] }
+  }
+
+  expect_failures = [var.code]
+}
+
 run "container_argument_length" {
   command = plan
 

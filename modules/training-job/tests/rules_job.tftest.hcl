@@ -168,7 +168,27 @@ run "at_most_100_environment_variables" {
   command = plan
 
   variables {
-    environment = { for i in range(101) : "V${i}" => "1" }
+    environment = { for i in range(100) : "V${i}" => "1" }
+  }
+
+  expect_failures = [var.environment]
+}
+
+run "environment_leaves_the_attempt_alone" {
+  command = plan
+
+  variables {
+    environment = { SAGEFIT_ATTEMPT = "mine" }
+  }
+
+  expect_failures = [var.environment]
+}
+
+run "environment_of_an_attempt_leaves_its_name_alone" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", environment = { SAGEFIT_ATTEMPT = "mine" } }]
   }
 
   expect_failures = [var.environment]
