@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -180,6 +181,22 @@ def test_a_failing_script_ends_the_run_as_code(world: World, scratch: Path) -> N
     assert re.search(r"0 +small +ml\.m5\.large +code", done.out)
     assert "ValueError: no such column" in done.out
     assert "failed: Sagefit.code" in done.out
+
+
+def test_ctrl_c_leaves_the_run_alone(world: World) -> None:
+    run = world.sagefit("start", "quickstart").out.strip()
+    watching = [sys.executable, "-m", "sagefit", "watch", run, "--logs"]
+    with subprocess.Popen(
+        watching, cwd=ROOT, env=world.sagefit.environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr
+        assert any("epoch 1 shard 1" in line for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert f"the run goes on. Follow it: sagefit watch {run}" in said
+    assert "Traceback" not in said
+    assert "succeeded" in world.sagefit("watch", run).out
 
 
 def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Path) -> None:

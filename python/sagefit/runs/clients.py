@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_stepfunctions import SFNClient
 
-_CONFIG = Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=30)
+_CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
 
 CONNECTION_LOST = (EndpointConnectionError, ConnectionClosedError, ConnectTimeoutError, ReadTimeoutError)
 
