@@ -43,8 +43,9 @@ plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
 size: $(VENV)/.ready ## NAME=<job>: predict its memory and choose the instance
 	@$(SAGEFIT) size "$$NAME"
 
-platform: $(VENV)/.ready ## [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share
-	@$(SAGEFIT) platform apply $(yes)
+PLATFORM ?= dev
+platform: $(VENV)/.ready ## [PLATFORM=dev] [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share
+	@$(SAGEFIT) platform apply '$(PLATFORM)' $(yes)
 
 review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
 	@$(SAGEFIT) review "$$NAME"
