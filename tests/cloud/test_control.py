@@ -139,18 +139,21 @@ def test_a_server_that_does_not_start_is_explained(home: Path, monkeypatch: pyte
 @pytest.mark.usefixtures("home")
 def test_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def run(*arguments: str, expect: int = 0) -> Any:
-        result = CliRunner().invoke(app, [*arguments])
+        result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
         assert result.exit_code == expect, result.output
         return result
 
     assert json.loads(run("status", "--json", expect=1).stdout) == {"running": False}
     assert "not running" in run("status", expect=1).stdout
-    assert "sagefit cloud up" in run("env", expect=2).stderr
+    with pytest.raises(SagefitError, match="not running") as caught:
+        run("env")
+    assert "sagefit cloud up" in str(caught.value.hint)
     assert "no embedded cloud was running" in run("down").stderr
 
     faults = tmp_path / "bad.yaml"
     faults.write_text("- { outcome: { throttle: 0 } }")
-    assert "fault 1.outcome.throttle" in run("up", "--faults", str(faults), expect=2).stderr
+    with pytest.raises(SagefitError, match=r"fault 1\.outcome\.throttle"):
+        run("up", "--faults", str(faults))
 
     assert "up in" in run("up").stderr
     assert "already up" in run("up").stderr
