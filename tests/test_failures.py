@@ -78,7 +78,7 @@ def test_the_launchers_own_text_comes_first(failure_class: str) -> None:
         "AlgorithmError: RuntimeError: out of range integral type conversion attempted, exit code: 1",
         "AlgorithmError: TypeError: __init__() got an unexpected keyword argument 'memory_limit', exit code: 2",
         "AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage \"KeyError: 'no_memory'\"\n"
-        'Command "/opt/conda/bin/python train.py --low_cpu_mem_usage True"',
+        'Command "/usr/local/bin/python train.py --low_cpu_mem_usage True"',
         "AlgorithmError: , exit code: 139",
         "AlgorithmError: Exit Code: 132",
         "AlgorithmError: , exit code: 134",
