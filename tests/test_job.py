@@ -43,7 +43,7 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"attempts.0.nxt": {}}, "attempts[0].nxt", "unknown key", "did you mean next?"),
         ({"platform": None}, "platform", "is required", "add it"),
         ({"name": "Bad_Name"}, "name", "does not match", "lower-case letters"),
-        ({"name": "a" * 41}, "name", "at most 40", "correct the value"),
+        ({"name": "a" * 41}, "name", "more than 40 characters", "shorten it"),
         ({"image.version": 1.2}, "image.version", "must be text", "put it in quotes"),
         ({"image.uri": "x"}, "image", "exactly one of", "keep one"),
         ({"image": {"framework": "sklearn"}}, "image", "has no version", "image.version"),
@@ -75,7 +75,7 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
             "Pipe mode only",
             "mode to Pipe",
         ),
-        ({"resources.max_runtime": "4 hours"}, "resources.max_runtime", "is no duration", "correct the value"),
+        ({"resources.max_runtime": "4 hours"}, "resources.max_runtime", "is no duration", "correct it"),
         ({"attempts.0.instance_type": "ml.m5.lrge"}, "attempts[0].instance_type", "no instance type", "ml.m5.large?"),
         ({"attempts.0.spot": True}, "attempts[0].spot", "needs max_wait_seconds", "add max_wait_seconds"),
         (
@@ -126,6 +126,19 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"environment": {"A-B": "x"}}, "environment.A-B", "letters, digits and underscores", "rename it"),
         ({"environment": {"A": "x" * 513}}, "environment.A", "513 characters", "into a file"),
         ({"hyperparameters.rate": float("nan")}, "hyperparameters.rate", "cannot be passed", "finite"),
+        ({"hyperparameters.text": "a\nb"}, "hyperparameters.text", "one line", "into a file"),
+        ({"code.arguments": ["--t=ghp_abcdefghijklmnopqrstuvwxyz0123"]}, "code.arguments[0]", "like a secret", "role"),
+        ({"code.arguments": ["a\nb"]}, "code.arguments[0]", "one line", "hyperparameter"),
+        ({"code.source_dir": "x" * 5000}, "code.source_dir", "does not exist", "relative to the job file"),
+        ({"inputs.train": ""}, "inputs.train", "does not exist", "s3://"),
+        ({"attempts.0.volume_size_gb": [1]}, "attempts[0].volume_size_gb", "whole number, and a list", "correct it"),
+        ({"attempts.0.instance_type": ["ml.m5.large"]}, "attempts[0].instance_type", "must be text", "correct it"),
+        ({"resources": "big"}, "resources", "must be a mapping", "remove the line"),
+        ({"max_price": "5"}, "max_price", "must be a number", "correct it"),
+        ({"max_price": True}, "max_price", "must be a number", "correct it"),
+        ({"max_price": float("inf")}, "max_price", "no finite number", "write a number"),
+        ({"resources.instance_count": 0}, "resources.instance_count", "below the least value, 1", "raise it"),
+        ({"resources.instance_count": 1.5}, "resources.instance_count", "whole number", "correct it"),
         ({"schedule": "every day"}, "schedule", "rate(...), cron(...) or at(...)", "rate(1 day)"),
     ],
 )
@@ -162,6 +175,15 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         ("base: &b {x: 1}\nother:\n  <<: *b\n", "merge keys"),
         ("a: \x07\n", "not valid YAML"),
         ("", "a job file is a mapping"),
+        ("description: 2001-13-45\n", "j.yaml:1: '2001-13-45' is no timestamp"),
+        ("a: !!int abc\n", "j.yaml:1: 'abc' is no int"),
+        ("a: !!python/object:os.system {}\n", "is not part of a job file"),
+        ("!!set {a, b}\n", "a job file is a mapping"),
+        ("a: &a [*a]\n", "an alias that holds itself"),
+        ("a: " + "[" * 3000 + "]" * 3000 + "\n", "nested too deeply"),
+        ('a: "\\ud800"\n', "surrogate"),
+        ("resources: {max_runtime: 1:30}\n", "base 60"),
+        ("? [a, b]\n: 1\n", "is not text"),
     ],
 )
 def test_files_that_are_no_job_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
@@ -174,6 +196,24 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j.yaml"
     path.write_bytes(b"name: \xff\n")
     assert "not UTF-8" in refusal(path)
+
+
+def test_a_mistake_in_resources_is_reported_once(tmp_path: Path) -> None:
+    message = refusal(write_job(tmp_path, {"resources.spot": True, "resources.max_wait": "10m"}))
+    assert message.count("less than") == 1
+
+
+def test_a_refusal_is_short_and_repeats_no_container(tmp_path: Path) -> None:
+    message = refusal(write_job(tmp_path, {f"key{i}": {"password": "hunter2hunter2"} for i in range(500)}))
+    assert "... and 480 more" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("target", [".", "/etc/passwd", "nowhere"])
+def test_links_out_of_the_code_are_refused(tmp_path: Path, target: str) -> None:
+    path = write_job(tmp_path)
+    (tmp_path / "src" / "link").symlink_to(target)
+    assert "link is a link to a folder, to nothing, or out of the folder" in refusal(path)
 
 
 def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:

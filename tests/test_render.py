@@ -41,17 +41,17 @@ TRAPS = [
 
 def job_with(tmp_path: Path, texts: list[str]) -> Job:
     tmp_path.mkdir(exist_ok=True)
-    return load_job(str(write_job(tmp_path, {"hyperparameters": {f"h{i}": t for i, t in enumerate(texts)}})))
+    return load_job(str(write_job(tmp_path, {"environment": {f"h{i}": t for i, t in enumerate(texts)}})))
 
 
 def terraform_reads(folder: Path, tfvars: str) -> dict[str, object]:
     """What Terraform makes of a tfvars file, through ``terraform console``."""
     folder.mkdir(exist_ok=True)
-    (folder / "main.tf").write_text('variable "hyperparameters" {\n  type = map(string)\n}\n', encoding="utf-8")
+    (folder / "main.tf").write_text('variable "environment" {\n  type = map(string)\n}\n', encoding="utf-8")
     (folder / "x.tfvars").write_text(tfvars, encoding="utf-8")
     done = subprocess.run(
         [toolchain.terraform_binary(home()), "console", "-var-file=x.tfvars"],
-        input="base64encode(jsonencode(var.hyperparameters))\n",
+        input="base64encode(jsonencode(var.environment))\n",
         cwd=folder,
         capture_output=True,
         text=True,
@@ -71,7 +71,7 @@ def test_terraform_reads_back_every_trap(tmp_path: Path) -> None:
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TEXT, min_size=20, max_size=40))
 def test_terraform_reads_back_any_text(tmp_path: Path, texts: list[str]) -> None:
-    body = "hyperparameters = " + hcl.literal({f"h{i}": t for i, t in enumerate(texts)}) + "\n"
+    body = "environment = " + hcl.literal({f"h{i}": t for i, t in enumerate(texts)}) + "\n"
     # Terraform holds every string in Unicode normal form C.
     expected = {f"h{i}": unicodedata.normalize("NFC", t) for i, t in enumerate(texts)}
     assert terraform_reads(tmp_path / "tf", body) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from sagefit import deploy, runs
 from sagefit.cloud.cli import app as cloud_app
-from sagefit.console import err, out
+from sagefit.console import command, err, out, remember_cloud
 from sagefit.errors import DONE, FAILED, INTERRUPTED, INVALID, REFUSED, SagefitError
 from sagefit.failures import classify
 from sagefit.job import job_names, load_job
@@ -51,6 +52,7 @@ def _common(
 ) -> None:
     global _cloud
     _cloud = cloud or AWS
+    remember_cloud(_cloud)
 
 
 def _target() -> Target:
@@ -80,7 +82,7 @@ def plan(job: JobArgument) -> None:
     planned = deploy.plan_job(load_job(job), _target())
     _print_plan(planned.terraform, planned.plan)
     if not planned.plan.is_empty:
-        err.print(f"apply exactly this plan: sagefit apply {job}")
+        err.print(f"apply exactly this plan: {command('apply', job)}", soft_wrap=True)
 
 
 @app.command("apply")
@@ -96,9 +98,11 @@ def destroy(job: JobArgument, yes: YesOption = False) -> None:
     """Remove a job: its state machine, role and uploaded code. Outputs and checkpoints of its runs stay."""
     target = _target()
     planned = deploy.plan_job(load_job(job), target, destroy=True)
-    if _agreed(planned.plan, yes=yes):
+    if _agreed(planned.plan, planned.where, yes=yes):
         deploy.apply_saved(planned.job, target)
-    err.print(f"{planned.job.name} destroyed")
+        err.print(f"{planned.job.name} destroyed")
+    else:
+        err.print(f"{planned.job.name}: nothing to destroy")
 
 
 @app.command()
@@ -143,7 +147,7 @@ def runs_command(
         else:
             found.append(runs.find_run(name))
     if not found:
-        err.print("no runs yet; start one: sagefit run JOB")
+        err.print(f"no runs yet; start one: {command('run')} JOB")
     for run in found:
         record = runs.read_run(run)
         if as_json:
@@ -157,7 +161,7 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
     target = _target()
     planned = deploy.plan_job(load_job(job), target)
-    if _agreed(planned.plan, yes=yes):
+    if _agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
         deploy.apply_saved(planned.job, target)
         err.print(f"{planned.job.name} applied")
     else:
@@ -215,7 +219,9 @@ def size(job: JobArgument) -> None:
 @app.command(hidden=True)
 def review(plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, or a job.")]) -> None:
     """Not in this version: it says what to read instead."""
-    raise SagefitError("review: this version has no reviewer's page", hint=f"read the plan itself: sagefit plan {plan}")
+    raise SagefitError(
+        "review: this version has no reviewer's page", hint=f"read the plan itself: {command('plan', plan)}"
+    )
 
 
 @platform_app.command("plan")
@@ -230,7 +236,7 @@ def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> No
     """Plan, ask, and apply the platform."""
     terraform = deploy.platform_terraform(name, _target())
     saved = terraform.plan()
-    if _agreed(saved, yes=yes):
+    if _agreed(saved, f"platform {name} ({_cloud})", yes=yes):
         terraform.apply(saved)
     err.print(f"platform {name} is up")
 
@@ -240,12 +246,12 @@ def platform_destroy(name: PlatformArgument = "dev", yes: YesOption = False) -> 
     """Remove the platform. Buckets that hold data refuse unless the platform was applied with force_destroy."""
     terraform = deploy.platform_terraform(name, _target())
     saved = terraform.plan(destroy=True)
-    if _agreed(saved, yes=yes):
+    if _agreed(saved, f"platform {name} ({_cloud})", yes=yes):
         terraform.apply(saved)
     err.print(f"platform {name} destroyed")
 
 
-def _agreed(saved: Plan, *, yes: bool) -> bool:
+def _agreed(saved: Plan, where: str, *, yes: bool) -> bool:
     """Show what a plan does and ask; False when it does nothing. Raises SagefitError (exit code 4) on a no."""
     if saved.is_empty:
         return False
@@ -254,7 +260,7 @@ def _agreed(saved: Plan, *, yes: bool) -> bool:
     counts = {"to create": saved.count("create"), "to change": saved.count("update")}
     counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
     err.print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change")
-    if not yes and not _confirmed(f"apply this to {_cloud}?"):
+    if not yes and not _confirmed(f"apply this to {where}?"):
         raise SagefitError("not applied", hint="answer yes, or give --yes (make: YES=1)", exit_code=REFUSED)
     return True
 
@@ -262,7 +268,7 @@ def _agreed(saved: Plan, *, yes: bool) -> bool:
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    return err.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    return err.input(f"{question} [y/N] ", markup=False).strip().lower() in ("y", "yes")
 
 
 def _print_plan(terraform: Terraform, saved: Plan) -> None:
@@ -273,7 +279,8 @@ def _watch(run: Run, target: Target, *, logs: bool = False) -> None:
     try:
         record = runs.watch(run, target, logs=logs)
     except KeyboardInterrupt:
-        err.print(f"\nthe run goes on. Follow it: sagefit watch {run.name}; stop it: sagefit stop {run.name}")
+        follow, end = command("watch", run.name), command("stop", run.name)
+        err.print(f"\nthe run goes on. Follow it: {follow}; stop it: {end}", soft_wrap=True)
         raise
     _print_record(record)
     if not record.succeeded:
@@ -310,9 +317,9 @@ def main() -> None:
     except (ClientError, BotoCoreError) as error:
         err.print(Text(f"error: AWS: {error}", style="red"), soft_wrap=True)
         code = FAILED
-    except BrokenPipeError:  # `sagefit runs | head`
-        sys.stderr.close()
-        code = FAILED
+    except BrokenPipeError:  # `sagefit runs | head` has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
     except Exception as error:
         code = _usage(error)
     sys.exit(code)

@@ -8,13 +8,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.attempts import check_max_price, plan_attempts
+from sagefit.attempts import check_max_price, plan_attempts, worst_case_usd
+from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, ROOT, display
 from sagefit.platform import Platform, load_platform
-from sagefit.render import tfvars_path, write
+from sagefit.render import render, tfvars_path, write
 from sagefit.runs import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -31,6 +32,17 @@ class PlannedJob:
     terraform: Terraform
     plan: Plan
 
+    @property
+    def where(self) -> str:
+        """What an apply would change, for the question before it."""
+        return f"platform {self.platform.name}, account {self.platform.account_id}, {self.platform.region}"
+
+    @property
+    def worst_case(self) -> str:
+        """What a run can cost."""
+        usd = worst_case_usd(plan_attempts(self.job), self.platform.region)
+        return "what a run costs is not known" if usd is None else f"a run costs at most {usd:.2f} USD"
+
 
 def job_terraform(job: Job, target: Target) -> Terraform:
     """The ``job/`` root with this job's variables and state."""
@@ -43,12 +55,16 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
     Raises SagefitError, with exit code 4 for an edited render or a job over its ``max_price``.
     """
     platform = load_platform(job.platform)
-    check_max_price(job, plan_attempts(job), platform.region)
-    write(job)
+    if not destroy:
+        check_max_price(job, plan_attempts(job), platform.region)
+    if not (destroy and tfvars_path(job).exists()):
+        write(job)
     terraform = job_terraform(job, target)
     plan = terraform.plan(destroy=destroy)
     removed = sum(c.action in ("replace", "delete") and ".aws_s3_object." in c.address for c in plan.changes)
-    _note(plan.path).write_text(json.dumps({"inputs": _inputs(job), "removed": removed}), encoding="utf-8")
+    _note(plan.path).write_text(
+        json.dumps({"inputs": _inputs(job), "removed": removed, "destroy": destroy}), encoding="utf-8"
+    )
     return PlannedJob(job, platform, terraform, plan)
 
 
@@ -61,14 +77,16 @@ def apply_saved(job: Job, target: Target) -> None:
     terraform = job_terraform(job, target)
     path, note = terraform.plan_path, _note(terraform.plan_path)
     if not path.exists() or not note.exists():
-        raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: sagefit plan {job.name}")
+        raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: {command('plan', job.reference)}")
     noted = json.loads(note.read_text(encoding="utf-8"))
     if noted["inputs"] != _inputs(job):
         raise SagefitError(
-            f"stale plan: {display(tfvars_path(job))}, the code or local data changed after the plan was made",
-            hint=f"plan again: sagefit plan {job.name}",
+            f"stale plan: {display(job.path)}, its code or local data changed after the plan was made",
+            hint=f"plan again: {command('plan', job.reference)}",
             exit_code=REFUSED,
         )
+    if not noted["destroy"]:
+        check_max_price(job, plan_attempts(job), load_platform(job.platform).region)
     if noted["removed"]:
         _refuse_under_runs(job)
     terraform.apply(Plan(path))
@@ -80,7 +98,7 @@ def _refuse_under_runs(job: Job) -> None:
     if running:
         raise SagefitError(
             f"{running[0].name} is in progress, and this plan removes code or data that its attempts may still need",
-            hint=f"wait for it, or end it: sagefit stop {running[0].name}",
+            hint=f"wait for it, or end it: {command('stop', running[0].name)}",
             exit_code=REFUSED,
         )
 
@@ -109,7 +127,7 @@ def _inputs(job: Job) -> str:
     """A digest of all that a plan of ``job`` reads from this machine: Terraform opens the files again at apply."""
     local = [job.local(channel.uri) for channel in job.channels.values() if channel.is_local and channel.uri]
     code = [job.local(job.code.source_dir)] if job.code else []
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(render(job).encode("utf-8"))
     for root in [tfvars_path(job), *code, *local]:
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
             if path.is_file() and "__pycache__" not in path.parts:

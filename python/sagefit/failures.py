@@ -22,15 +22,15 @@ KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what e
 REMEDIES: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
         "halve hyperparameters.per_device_train_batch_size and double gradient_accumulation_steps",
-        "set memory.gradient_checkpointing: true (and the script's own switch for it)",
-        "set attempts: auto, or resources.instance_type to one with more memory per GPU",
+        "turn on the script's gradient checkpointing",
+        "add an attempt with those hyperparameters, or a type with more memory per GPU, and name it in next.gpu_memory",
     ),
     "host_memory": (
-        "lower memory.loader.workers and prefetch, or stream the data instead of holding it (memory.dataset.in_memory)",
-        "set attempts: auto, or resources.instance_type to one with more memory",
+        "let the script hold less: stream the data, fewer loader workers, a smaller prefetch (its hyperparameters)",
+        "add an attempt with those hyperparameters, or a type with more memory, and name it in next.host_memory",
     ),
     "shared_memory": (
-        "lower memory.loader.workers (and the script's num_workers): /dev/shm cannot be set on SageMaker",
+        "lower the script's loader workers (num_workers): /dev/shm cannot be set on SageMaker",
         "share tensors through files: torch.multiprocessing.set_sharing_strategy('file_system')",
     ),
     "disk": (
@@ -38,7 +38,7 @@ REMEDIES: dict[str, tuple[str, ...]] = {
         "read with inputs.<channel>.mode: FastFile, or keep fewer checkpoints",
     ),
     "capacity": (
-        "give resources.instance_type a list of types, or a later attempt with another type in next.capacity",
+        "add an attempt with another instance type and name it in next.capacity",
         "set resources.max_pending to wait longer for GPU instances",
     ),
     "quota": (

@@ -8,6 +8,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sagefit.console import command
 from sagefit.errors import SagefitError
 
 SCHEMA = 1
@@ -58,7 +59,7 @@ def load_platform(name: str) -> Platform:
         if error.response["Error"]["Code"] == "ParameterNotFound":
             raise SagefitError(
                 f"platform: no platform {name!r} in this account and region ({parameter(name)} is not in SSM)",
-                hint="apply one with `make platform`, or name another in the job file",
+                hint=f"apply it: {command('platform', 'apply', name)}; or name another in the job file",
             ) from error
         raise SagefitError(f"platform: cannot read {parameter(name)}: {error}", hint="check your AWS login") from error
     except BotoCoreError as error:

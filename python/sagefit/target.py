@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sagefit.cloud import control
 from sagefit.cloud.aws_environment import UNSET
+from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.paths import home
 
@@ -39,7 +40,7 @@ def activate(name: str) -> Target:
         raise SagefitError(f"CLOUD={name}: the cloud is aws or local", hint="set CLOUD=local, or leave it out for AWS")
     status = control.status()
     if status is None:
-        raise SagefitError("the embedded cloud is not running", hint="start it: sagefit cloud up")
+        raise SagefitError("the embedded cloud is not running", hint=f"start it: {command('cloud', 'up')}")
     for variable in UNSET:
         os.environ.pop(variable, None)
     os.environ.update(control.environment())

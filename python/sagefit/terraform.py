@@ -164,24 +164,30 @@ class Terraform:
         overlay = toolchain.terraform_environment(home()) | {"TF_DATA_DIR": str(self._data)}
         self._data.mkdir(parents=True, exist_ok=True)
         result: list[tuple[int, str, str]] = []
+        ended = threading.Event()  # Thread.join cannot be waited on again once it was interrupted
 
         def call() -> None:
             door: Any = PythonTerraform
-            result.append(door(str(self.root), terraform_bin_path=str(self._binary)).cmd(command, *args, **options))
+            try:
+                result.append(door(str(self.root), terraform_bin_path=str(self._binary)).cmd(command, *args, **options))
+            finally:
+                ended.set()
 
         os.environ.update(overlay)
         worker = threading.Thread(target=call, name=f"terraform {command}")
         interrupted = False
         with err.status(f"Terraform is {doing} {self.key}"):
             worker.start()
-            while worker.is_alive():
+            while not ended.is_set():
                 try:
-                    worker.join()
+                    ended.wait()
                 except KeyboardInterrupt:
                     interrupted = True
                     err.print("interrupted: waiting for Terraform to stop and release its state")
         if interrupted:
             raise KeyboardInterrupt
+        if not result:  # the thread has printed why
+            raise SagefitError(f"Terraform could not be run: {self._binary}", exit_code=FAILED)
         return result[0]
 
     def _failure(self, code: int, out: str, error: str) -> SagefitError:
@@ -190,7 +196,9 @@ class Terraform:
         text = "\n".join(dict.fromkeys(texts))
         for pattern, hint, exit_code in _KNOWN:
             if re.search(pattern, text, re.IGNORECASE):
-                return SagefitError(text, hint=hint.format(key=self.key), exit_code=exit_code)
+                return SagefitError(
+                    text, hint=hint.format(key=self.key, data=self._data, root=self.root), exit_code=exit_code
+                )
         return SagefitError(
             text, hint=f"Terraform ended with exit code {code} in {display(self.root)}", exit_code=FAILED
         )
@@ -199,7 +207,8 @@ class Terraform:
 _KNOWN = [
     (
         r"Error acquiring the state lock",
-        "somebody else is planning or applying {key}; wait, or if that process is dead: terraform force-unlock ID",
+        "somebody else is planning or applying {key}; wait. If that process is dead: "
+        "TF_DATA_DIR={data} terraform -chdir={root} force-unlock ID",
         INVALID,
     ),
     (r"Saved plan is stale", "the state changed after this plan was made; plan again and have it reviewed", REFUSED),

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from checkout import copy_tree
@@ -124,6 +125,43 @@ def test_apply_takes_exactly_the_saved_plan(world: World, scratch: Path) -> None
     world.sagefit("apply", scratch)
 
 
+def test_a_job_file_that_changed_after_its_plan_is_refused(world: World, scratch: Path) -> None:
+    before = scratch.read_text(encoding="utf-8")
+    world.sagefit("plan", scratch)
+    scratch.write_text(before.replace("epochs: 3", "epochs: 4"), encoding="utf-8")
+    assert "stale plan" in world.sagefit("apply", scratch, check=4).err
+    scratch.write_text(before + "max_price: 0.001\n", encoding="utf-8")
+    assert "max_price" in world.sagefit("apply", scratch, check=4).err
+    scratch.write_text(before, encoding="utf-8")
+
+
+def test_ctrl_c_waits_for_terraform(world: World, scratch: Path, tmp_path: Path) -> None:
+    """The interrupt goes to the whole foreground group, as a terminal sends it."""
+    job = write_job(tmp_path, {"name": "interrupted"})
+    for number in range(150):
+        (tmp_path / "src" / f"{number}.py").write_text("", encoding="utf-8")
+    world.sagefit("plan", job)
+    applying = [sys.executable, "-m", "sagefit", "apply", str(job)]
+    environment = world.sagefit.environment
+    with subprocess.Popen(
+        applying, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        s3 = world.client("s3")
+        bucket = "sagefit-dev-123456789012-us-east-1-data"
+        wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix="jobs/interrupted/"))
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert "waiting for Terraform to stop" in said
+    alive = [
+        p for p in psutil.process_iter(["cmdline"]) if str(scratch.parent.parent) in " ".join(p.info["cmdline"] or [])
+    ]
+    assert not [p for p in alive if "terraform" in p.name()]
+    world.sagefit("plan", job)  # the state is not locked
+    world.sagefit("destroy", job, "--yes")
+
+
 def test_a_plan_that_the_state_outran_is_refused(world: World, scratch: Path) -> None:
     (scratch.with_name("src") / "train.py").write_text("print('once')\n", encoding="utf-8")
     world.sagefit("plan", scratch)
@@ -194,7 +232,7 @@ def test_ctrl_c_leaves_the_run_alone(world: World) -> None:
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130
-    assert f"the run goes on. Follow it: sagefit watch {run}" in said
+    assert f"the run goes on. Follow it: sagefit --cloud local watch {run}" in said
     assert "Traceback" not in said
     assert "succeeded" in world.sagefit("watch", run).out
 
@@ -211,7 +249,8 @@ def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Pat
     world.sagefit("plan", scratch)
     assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
 
-    assert "stopped" in world.sagefit("stop", scratch).err
+    assert "stopped" in world.sagefit("stop", run).err  # by its name, though its file is not in jobs/
+    assert "is over already" in world.sagefit("stop", run, check=1).err
 
     def status() -> str:
         return str(sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"])

@@ -17,7 +17,7 @@ from sagefit import toolchain
 from sagefit.cloud import control
 from sagefit.cloud.aws_environment import UNSET
 from sagefit.cloud.calls import read_calls
-from sagefit.console import err, out
+from sagefit.console import command, err, out
 from sagefit.errors import FAILED
 from sagefit.paths import home
 
@@ -47,7 +47,7 @@ def up(
     word = "ended" if foreground and started else "up" if started else "already up"
     err.print(f"embedded cloud {word}{seconds}: {now.endpoint} (pid {now.pid})")
     if not foreground:
-        err.print('point this shell at it with: eval "$(sagefit cloud env)"')
+        err.print(f'point this shell at it with: eval "$({command("cloud", "env")})"', soft_wrap=True)
 
 
 @app.command()

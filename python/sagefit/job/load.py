@@ -6,7 +6,6 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from sagefit.errors import SagefitError
@@ -16,6 +15,7 @@ from sagefit.job.source import Key, Lines, line_of, read
 from sagefit.paths import JOBS, display
 
 _SUFFIXES = (".yaml", ".yml")
+_MOST = 20
 
 
 def job_files(folder: Path = JOBS) -> list[Path]:
@@ -71,10 +71,10 @@ def _find(reference: str) -> Path:
 def _name_of(path: Path) -> str:
     """The name a file gives its job; the file's own name when it gives none or cannot be read."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        data, _ = read(path)
+    except SagefitError:
         return path.stem
-    return str(data.get("name", path.stem)) if isinstance(data, dict) else path.stem
+    return str(data.get("name", path.stem))
 
 
 def _twin(job: Job) -> Path | None:
@@ -85,10 +85,12 @@ def _twin(job: Job) -> Path | None:
 
 def _refusal(path: Path, lines: Lines, found: list[tuple[Key, str, str]]) -> SagefitError:
     rows = []
-    for field, message, knob in found:
+    for field, message, knob in found[:_MOST]:
         line = line_of(lines, field)
         where = f"{display(path)}:{line}" if line else display(path)
         rows.append(f"{where}: {_dotted(field)}: {message}\n  {knob}")
+    if len(found) > _MOST:
+        rows.append(f"... and {len(found) - _MOST} more")
     return SagefitError("\n".join(rows))
 
 
@@ -102,44 +104,73 @@ def _dotted(field: Key) -> str:
 def _explain_all(error: ValidationError, data: dict[str, Any]) -> list[tuple[Key, str, str]]:
     """Every complaint once. Where a field may have several forms, only the form that the user tried counts."""
     found: dict[Key, tuple[Key, str, str]] = {}
-    for item in error.errors():
-        field, message, knob = _explain(item, data)
-        other_form = isinstance(item["input"], (dict, list)) and item["type"] in (
-            "string_type",
-            "literal_error",
-            "int_type",
-        )
+    items = [(_real_field(item["loc"], data), item) for item in error.errors()]
+    deeper = {field[:end] for field, _ in items for end in range(len(field))}
+    for field, item in items:
+        other_form = field in deeper and item["type"] in ("string_type", "literal_error", "int_type", "list_type")
         if not other_form:
-            found.setdefault(field, (field, message, knob))
-    return list(found.values()) or [_explain(item, data) for item in error.errors()]
+            found.setdefault(field, _explain(field, item))
+    return list(found.values())
 
 
-def _explain(item: Any, data: dict[str, Any]) -> tuple[Key, str, str]:
+def _explain(field: Key, item: Any) -> tuple[Key, str, str]:
     """One pydantic error as (field, rule, knob)."""
-    field, kind, context = _real_field(item["loc"], data), item["type"], item.get("ctx", {})
-    given = item["input"]
+    kind, context, given = item["type"], item.get("ctx", {}), _shown(item["input"])
     if kind == "extra_forbidden":
         return field, "unknown key", _suggestion(field)
-    if kind == "missing":
-        return field, "is required", "add it"
-    if kind == "string_type" and isinstance(given, (int, float)):
-        return field, f"must be text, and {given!r} is a {type(given).__name__}", "put it in quotes"
-    if kind == "string_pattern_mismatch":
-        rule = f"{given!r} does not match {context['pattern']}"
-        return (
-            field,
-            rule,
-            "use lower-case letters, digits and single hyphens" if field[-1] != "expression" else "see docs",
-        )
     if kind == "literal_error":
-        near = difflib.get_close_matches(str(given), [w.strip("' ") for w in context["expected"].split(",")], n=1)
+        known = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
+        near = difflib.get_close_matches(str(item["input"]), known, n=1)
         return (
             field,
-            f"{given!r} is not one of {context['expected']}",
+            f"{given} is not one of {context['expected']}",
             f"did you mean {near[0]}?" if near else "choose one",
         )
-    message = str(context.get("error") or item["msg"])
-    return field, f"{message} (given: {given!r})" if kind != "value_error" else message, "correct the value"
+    if kind == "string_type" and isinstance(item["input"], (int, float)):
+        return field, f"must be text, and {given} is a {type(item['input']).__name__}", "put it in quotes"
+    if kind in _TYPES:
+        return field, f"must be {_TYPES[kind]}, and {given} is given", "correct it, or remove the line"
+    rule, knob = _RULES.get(kind, (item["msg"], "correct it"))
+    return field, rule.format(given=given, **context), knob
+
+
+_TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_RULES = {
+    "missing": ("is required", "add it"),
+    "string_pattern_mismatch": (
+        "{given} does not match {pattern}",
+        "use lower-case letters, digits and single hyphens",
+    ),
+    "string_too_long": ("has more than {max_length} characters", "shorten it"),
+    "string_too_short": ("is empty", "fill it, or remove it"),
+    "too_long": ("has more than {max_length} entries", "remove some"),
+    "too_short": ("is empty", "fill it, or remove it"),
+    "less_than_equal": ("{given} is above the limit, {le}", "lower it"),
+    "greater_than_equal": ("{given} is below the least value, {ge}", "raise it"),
+    "greater_than": ("{given} is not above {gt}", "raise it"),
+    "finite_number": ("{given} is no finite number", "write a number"),
+    "value_error": ("{error}", "correct it"),
+}
+
+
+def _shown(value: Any) -> str:
+    """A value for a message; containers may hold what should not be repeated."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _real_field(location: tuple[int | str, ...], data: Any) -> Key:

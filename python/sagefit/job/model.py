@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from sagefit.job.values import Hyperparameter, Name, PlatformName, Scalar, Seconds
+from sagefit.paths import JOBS, display
 
 MAX_RUN_SECONDS = 28 * 86400
 FailureClass = Literal[
@@ -238,7 +239,7 @@ class Job(Fields):
     environment: dict[str, Scalar] = {}
     resources: Resources = Resources()
     metrics: list[MetricDefinition] = []
-    max_price: Annotated[float, Field(gt=0, strict=False)] | None = None
+    max_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     memory: Memory | None = None
     attempts: Literal["auto"] | Annotated[list[Attempt], Field(min_length=1, max_length=20)] = "auto"
     schedule: str | Schedule | None = None
@@ -255,6 +256,11 @@ class Job(Fields):
     def channels(self) -> dict[str, Channel]:
         """The inputs, with the short form (a bare uri) written out."""
         return {name: Channel(uri=c) if isinstance(c, str) else c for name, c in self.inputs.items()}
+
+    @property
+    def reference(self) -> str:
+        """What to type for this job: its name if it lies in ``jobs/``, else its path."""
+        return self.name if self.path.parent == JOBS else display(self.path)
 
     def local(self, relative: str) -> Path:
         """A path written in the job file, which is relative to that file."""

@@ -8,8 +8,9 @@ Sources: the CreateTrainingJob API reference; the SageMaker developer guide on s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from sagefit.catalog import instances, suggest
 from sagefit.job.model import Attempt, Channel, Job, Schedule
@@ -85,7 +86,7 @@ def _code(job: Job) -> Iterator[Problem]:
     if job.code is None:
         return
     folder = job.local(job.code.source_dir)
-    if not folder.is_dir():
+    if not _is(folder, Path.is_dir):
         yield Problem(
             ("code", "source_dir"),
             f"the folder {job.code.source_dir!r} does not exist (looked for {folder})",
@@ -93,12 +94,37 @@ def _code(job: Job) -> Iterator[Problem]:
         )
         return
     script = (folder / job.code.entry_point).resolve()
-    if not script.is_relative_to(folder) or not script.is_file():
+    if not script.is_relative_to(folder) or not _is(script, Path.is_file):
         yield Problem(
             ("code", "entry_point"),
             f"no file {job.code.entry_point!r} in {job.code.source_dir!r}",
             "name a script inside code.source_dir",
         )
+
+    for path in folder.rglob("*"):
+        if path.is_symlink() and (path.is_dir() or not path.exists() or not path.resolve().is_relative_to(folder)):
+            yield Problem(
+                ("code", "source_dir"),
+                f"{path.relative_to(folder)} is a link to a folder, to nothing, or out of the folder",
+                "copy what it points to, or remove it",
+            )
+    for index, argument in enumerate(job.code.arguments):
+        field: Key = ("code", "arguments", index)
+        name, _, value = argument.lstrip("-").partition("=")
+        if looks_secret(name, value or name):
+            yield _secret(field)
+        if "\n" in argument or not 1 <= len(argument) <= 256:
+            yield Problem(
+                field, "an argument is one line of 1 to 256 characters", "shorten it, or use a hyperparameter"
+            )
+
+
+def _is(path: Path, test: Callable[[Path], bool]) -> bool:
+    """``test`` of ``path``; False for what no file system can hold."""
+    try:
+        return test(path)
+    except (OSError, ValueError):
+        return False
 
 
 def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
@@ -112,7 +138,7 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
         return
     mode = channel.mode or job.resources.input_mode
     if channel.is_local:
-        if channel.uri is not None and not job.local(channel.uri).exists():
+        if channel.uri is not None and not (channel.uri and _is(job.local(channel.uri), Path.exists)):
             yield Problem(
                 field,
                 f"the local path {channel.uri!r} does not exist (looked for {job.local(channel.uri)})",
@@ -143,9 +169,12 @@ def _texts(job: Job) -> Iterator[Problem]:
     ]
     for prefix, place in places:
         for key, raw in place.hyperparameters.items():
-            yield from _text((*prefix, "hyperparameters", key), key, raw, 256, 2500)
+            field: Key = (*prefix, "hyperparameters", key)
+            yield from _text(field, key, raw, 256, 2500)
+            if isinstance(raw, str) and "\n" in raw:
+                yield Problem(field, "SageMaker takes one line", "put the text into a file of the code")
         for key, raw in place.environment.items():
-            field: Key = (*prefix, "environment", key)
+            field = (*prefix, "environment", key)
             yield from _text(field, key, raw, 512, 512)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
@@ -175,11 +204,15 @@ def _text(field: Key, key: str, raw: object, max_key: int, max_value: int) -> It
             field, f"{len(value)} characters; SageMaker takes {max_value}", "put it into a file of the code or data"
         )
     if looks_secret(key, value):
-        yield Problem(
-            field,
-            "the value looks like a secret, and job definitions, plans and logs are readable",
-            "keep it in Secrets Manager and let the script read it with the execution role",
-        )
+        yield _secret(field)
+
+
+def _secret(field: Key) -> Problem:
+    return Problem(
+        field,
+        "the value looks like a secret, and job definitions, plans and logs are readable",
+        "keep it in Secrets Manager and let the script read it with the execution role",
+    )
 
 
 def looks_secret(name: str, value: str) -> bool:
@@ -264,14 +297,17 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
                     "point to an attempt further down the list",
                 )
         spot = job.resources.spot if attempt.spot is None else attempt.spot
-        yield from _spot(
-            field,
-            spot=spot,
-            runtime=attempt.max_runtime_seconds or job.resources.max_runtime,
-            wait=attempt.max_wait_seconds or (job.resources.max_wait if spot else None),
-            names=("max_runtime_seconds", "max_wait_seconds"),
-            needs_wait=spot,
-        )
+        # A wait and a runtime that both stand in resources were judged there.
+        own = attempt.max_wait_seconds is not None or attempt.max_runtime_seconds is not None
+        if own or not (spot and job.resources.max_wait):
+            yield from _spot(
+                field,
+                spot=spot,
+                runtime=attempt.max_runtime_seconds or job.resources.max_runtime,
+                wait=attempt.max_wait_seconds or (job.resources.max_wait if spot else None),
+                names=("max_runtime_seconds", "max_wait_seconds"),
+                needs_wait=spot,
+            )
         if attempt.spot:
             yield from _spot_extras((*field, "spot"), job, spot=True)
         if attempt.keep_alive_seconds and spot:

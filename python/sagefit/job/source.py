@@ -13,6 +13,8 @@ from sagefit.paths import display
 Key = tuple[str | int, ...]
 Lines = dict[Key, int]
 
+_TAGS = {"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"}
+
 
 def read(path: Path) -> tuple[dict[str, Any], Lines]:
     """The mapping in ``path`` and the line (from 1) of every key in it.
@@ -20,9 +22,16 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
     Raises SagefitError for unreadable files, YAML errors, duplicate keys, keys that are no strings, and
     documents that are no mapping.
     """
+    lines: Lines = {}
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if not isinstance(root, yaml.MappingNode) or root.tag != "tag:yaml.org,2002:map":
+            raise SagefitError(
+                f"{display(path)}: a job file is a mapping of fields", hint="start from jobs/quickstart.yaml"
+            )
+        _index(path, root, (), lines)
+        return yaml.safe_load(text), lines
     except UnicodeDecodeError as error:
         raise SagefitError(f"{display(path)}: not UTF-8: {error.reason} at byte {error.start}") from error
     except OSError as error:
@@ -31,15 +40,10 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}" if mark else ""
         raise SagefitError(f"{display(path)}{where}: not valid YAML: {error.problem or error.context}") from error
+    except RecursionError as error:
+        raise SagefitError(f"{display(path)}: nested too deeply, or an alias that holds itself") from error
     except yaml.YAMLError as error:  # control characters and the like have no mark
         raise SagefitError(f"{display(path)}: not valid YAML: {error}") from error
-    if not isinstance(root, yaml.MappingNode):
-        raise SagefitError(
-            f"{display(path)}: a job file is a mapping of fields", hint="start from jobs/quickstart.yaml"
-        )
-    lines: Lines = {}
-    _index(path, root, (), lines)
-    return yaml.safe_load(text), lines
 
 
 def line_of(lines: Lines, key: Key) -> int | None:
@@ -51,7 +55,26 @@ def line_of(lines: Lines, key: Key) -> int | None:
     return None
 
 
+def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
+    """Refuse text that no file can hold, and what YAML 1.1 takes for a number against everybody's expectation."""
+    try:
+        node.value.encode("utf-8")
+        yaml.SafeLoader("").construct_object(node)
+    except UnicodeEncodeError:
+        raise SagefitError(f"{where}: half of a surrogate pair is no text", hint="write the character itself") from None
+    except (ValueError, KeyError, yaml.YAMLError):
+        kind = node.tag.rpartition(":")[2]
+        raise SagefitError(f"{where}: {node.value!r} is no {kind}", hint="put it in quotes") from None
+    if node.tag == "tag:yaml.org,2002:int" and ":" in node.value:
+        raise SagefitError(f"{where}: YAML reads {node.value} as a number in base 60", hint="put it in quotes")
+
+
 def _index(path: Path, node: yaml.Node, prefix: Key, lines: Lines) -> None:
+    start = f"{display(path)}:{node.start_mark.line + 1}"
+    if node.tag.rpartition(":")[2] not in _TAGS:
+        raise SagefitError(f"{start}: the tag {node.tag!r} is not part of a job file", hint="remove it")
+    if isinstance(node, yaml.ScalarNode):
+        _check_scalar(start, node)
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             lines[(*prefix, index)] = child.start_mark.line + 1
@@ -63,7 +86,8 @@ def _index(path: Path, node: yaml.Node, prefix: Key, lines: Lines) -> None:
             if key_node.tag == "tag:yaml.org,2002:merge":
                 raise SagefitError(f"{where}: YAML merge keys (<<) are not part of a job file; write the fields out")
             if key_node.tag != "tag:yaml.org,2002:str":
-                raise SagefitError(f"{where}: the key {key_node.value!r} is not text", hint="put it in quotes")
+                name = key_node.value if isinstance(key_node, yaml.ScalarNode) else "of a mapping or list"
+                raise SagefitError(f"{where}: the key {name!r} is not text", hint="put it in quotes")
             key = (*prefix, key_node.value)
             if key in lines:
                 dotted = ".".join(map(str, key))

@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 
 from sagefit.attempts import PlannedAttempt, plan_attempts
+from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job.model import Channel, Job, Schedule
 from sagefit.job.values import as_text, duration
@@ -75,7 +76,7 @@ def check_rendered(job: Job) -> None:
     path = tfvars_path(job)
     if not path.exists() or path.read_text(encoding="utf-8") != render(job):
         state = "is out of date" if path.exists() else "does not exist"
-        raise SagefitError(f"{display(path)} {state}", hint=f"run: sagefit render {job.name}", exit_code=1)
+        raise SagefitError(f"{display(path)} {state}", hint=f"run: {command('render', job.reference)}", exit_code=1)
 
 
 def _refuse_foreign(path: Path, old: str, job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from sagefit.errors import SagefitError
+from sagefit.console import command
+from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.runs.clients import sagemaker, step_functions
@@ -51,7 +53,7 @@ def start(job: Job, platform: Platform) -> Run:
                 time.sleep(1)
                 continue
             if code == "StateMachineDoesNotExist":
-                raise _not_applied(job.name, platform) from error
+                raise _not_applied(job, platform) from error
             raise
         return Run(name, job.name, platform)
 
@@ -67,19 +69,32 @@ def find_run(reference: str) -> Run:
         platform = load_platform(job.platform)
         runs = latest_runs(job.name, platform, limit=1)
         if not runs:
-            raise SagefitError(f"{job.name} has no runs yet", hint=f"start one: sagefit run {reference}")
+            raise SagefitError(f"{job.name} has no runs yet", hint=f"start one: {command('run', reference)}")
         return runs[0]
     stamped = _STAMPED.fullmatch(reference)
-    candidates = [stamped["job"]] if stamped else []
     # A scheduled run is named <job>-<id>, where a long job name is cut.
-    candidates += sorted((n for n in names if reference.startswith(f"{n[:22]}-")), key=len, reverse=True)
-    for candidate in candidates:
+    scheduled = sorted((n for n in names if reference.startswith(f"{n[:22]}-")), key=len, reverse=True)
+    for candidate in [stamped["job"]] if stamped else scheduled:
         if candidate in names:
             return Run(reference, candidate, load_platform(load_job(candidate).platform))
+        found = _platform_with(candidate)
+        if found:
+            return Run(reference, candidate, found)
     raise SagefitError(
-        f"{reference!r} is neither a run nor a job of this project",
-        hint="a run is named <job>-<yymmdd-hhmmss>; list them: sagefit runs",
+        f"{reference!r} is neither a run nor a job here",
+        hint=f"a run is named <job>-<yymmdd-hhmmss>; list them: {command('runs')}",
     )
+
+
+def _platform_with(job: str) -> Platform | None:
+    """The platform that has a state machine for ``job``, whose file may lie anywhere."""
+    for page in step_functions().get_paginator("list_state_machines").paginate():
+        for machine in page["stateMachines"]:
+            named = re.fullmatch(rf"sagefit-(.+)-{re.escape(job)}", machine["name"])
+            if named:
+                with contextlib.suppress(SagefitError):  # "a-b" of platform "c" reads like "b" of platform "c-a"
+                    return load_platform(named[1])
+    return None
 
 
 def latest_runs(job: str, platform: Platform, *, limit: int = 10) -> list[Run]:
@@ -113,11 +128,14 @@ def stop(run: Run) -> list[str]:
     The order matters: a stopped training job would make a live state machine judge it and move on.
     """
     try:
+        status = step_functions().describe_execution(executionArn=run.arn)["status"]
+        if status != "RUNNING":
+            raise SagefitError(f"{run.name} is over already: {status.lower()}", exit_code=FAILED)
         step_functions().stop_execution(executionArn=run.arn, error="Sagefit.stopped", cause="stopped by a person")
     except ClientError as error:
         if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
             raise
-        raise SagefitError(f"no run {run.name!r}", hint=f"list them: sagefit runs {run.job}") from error
+        raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
     stopped = []
     for summary in training_jobs(run):
         if summary["TrainingJobStatus"] == "InProgress":
@@ -139,8 +157,8 @@ def attempt_index(training_job: str) -> int:
     return int(training_job.rsplit("-", 1)[1])
 
 
-def _not_applied(job: str, platform: Platform) -> SagefitError:
+def _not_applied(job: Job, platform: Platform) -> SagefitError:
     return SagefitError(
-        f"{job} is not applied on the platform {platform.name}",
-        hint=f"apply it: sagefit plan {job}, then sagefit apply {job}",
+        f"{job.name} is not applied on the platform {platform.name}",
+        hint=f"apply it: {command('plan', job.reference)}, then {command('apply', job.reference)}",
     )

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from sagefit.catalog import price
+from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import Diagnosis, classify
 from sagefit.runs.clients import sagemaker, step_functions
@@ -81,7 +82,7 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         execution = step_functions().describe_execution(executionArn=run.arn)
     except ClientError as error:
         if error.response["Error"]["Code"] in ("ExecutionDoesNotExist", "StateMachineDoesNotExist"):
-            raise SagefitError(f"no run {run.name!r}", hint=f"list them: sagefit runs {run.job}") from error
+            raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
         raise
     recorded = _recorded(execution.get("output") or execution.get("cause") or "")
     attempts: dict[int, AttemptRecord] = {}

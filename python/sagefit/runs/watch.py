@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.text import Text
 
 from sagefit.cloud import control
-from sagefit.console import err
-from sagefit.errors import SagefitError
+from sagefit.console import command, err
+from sagefit.errors import FAILED, SagefitError
 from sagefit.job.values import duration
 from sagefit.runs import view
 from sagefit.runs.clients import CONNECTION_LOST
@@ -88,7 +88,9 @@ class _Reader:
         except CONNECTION_LOST as error:
             if self._target.is_local and control.status() is None:
                 raise SagefitError(
-                    "the embedded cloud stopped while the run was going", hint="start it: sagefit cloud up", exit_code=1
+                    "the embedded cloud stopped, and the run with it",
+                    hint=f"start again: {command('cloud', 'up')}; then apply the platform, which is lost, too",
+                    exit_code=FAILED,
                 ) from error
             time.sleep(_LOST_SECONDS)
             return None
