@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from moto.s3.utils import _VersionedKeyStore
 
-from sagefit.cloud.extensions.s3 import applies
+from sagefit.cloud.extensions.s3 import _items, _lists, _values, applies
 
 TLS = {"Bool": {"aws:SecureTransport": "false"}}
 ENCRYPTION = {
@@ -30,3 +31,15 @@ ENCRYPTION = {
 )
 def test_conditions(condition: dict[str, dict[str, str]], context: dict[str, str], holds: bool) -> None:
     assert applies(condition, context) is holds
+
+
+def test_listing_does_not_mind_a_deletion_in_between() -> None:
+    store = _VersionedKeyStore()
+    for key, version in (("a", 1), ("a", 2), ("b", 3), ("c", 4)):
+        store[key] = version
+    lists = _lists(store)
+    assert next(lists) == ("a", [1, 2])
+    dict.pop(store, "b")
+    assert list(lists) == [("b", [3]), ("c", [4])]
+    assert list(_items(store)) == [("a", 2), ("c", 4)]
+    assert list(_values(store)) == [2, 4]

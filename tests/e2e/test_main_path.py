@@ -135,17 +135,15 @@ def test_a_job_file_that_changed_after_its_plan_is_refused(world: World, scratch
     scratch.write_text(before, encoding="utf-8")
 
 
-def test_ctrl_c_waits_for_terraform(world: World, scratch: Path, tmp_path: Path) -> None:
+def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
     """The interrupt goes to the whole foreground group, as a terminal sends it."""
     job = write_job(tmp_path, {"name": "interrupted"})
     for number in range(150):
         (tmp_path / "src" / f"{number}.py").write_text("", encoding="utf-8")
     world.sagefit("plan", job)
     applying = [sys.executable, "-m", "sagefit", "apply", str(job)]
-    environment = world.sagefit.environment
-    with subprocess.Popen(
-        applying, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, process_group=0
-    ) as process:
+    options: dict[str, Any] = {"cwd": ROOT, "env": world.sagefit.environment, "start_new_session": True}
+    with subprocess.Popen(applying, stderr=subprocess.PIPE, text=True, **options) as process:
         s3 = world.client("s3")
         bucket = "sagefit-dev-123456789012-us-east-1-data"
         wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix="jobs/interrupted/"))
@@ -154,10 +152,8 @@ def test_ctrl_c_waits_for_terraform(world: World, scratch: Path, tmp_path: Path)
         said = process.stderr.read()
     assert process.returncode == 130
     assert "waiting for Terraform to stop" in said
-    alive = [
-        p for p in psutil.process_iter(["cmdline"]) if str(scratch.parent.parent) in " ".join(p.info["cmdline"] or [])
-    ]
-    assert not [p for p in alive if "terraform" in p.name()]
+    left = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+    assert not [command for command in left if command.endswith("interrupted.tfplan")]
     world.sagefit("plan", job)  # the state is not locked
     world.sagefit("destroy", job, "--yes")
 

@@ -1,17 +1,19 @@
-"""S3: conditions of bucket policies.
+"""S3: conditions of bucket policies, and listing while others delete.
 
 moto applies a statement whatever its condition says, so that a policy which refuses plain HTTP refuses everything.
+And it lists keys from a copy, but looks their versions up in the original, where they may be gone by then.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flask import has_request_context, request
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket
+from moto.s3.utils import _VersionedKeyStore
 
 _OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
     "Bool": lambda given, wanted: given is not None and given in wanted,
@@ -57,7 +59,26 @@ def _get_permission(bucket: FakeBucket, action: str, resource: str) -> Any:
     return IAMPolicy(json.dumps(document)).is_action_permitted(action, resource)
 
 
+def _lists(store: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Keys with their versions, all from the same moment."""
+    return ((key, list(versions)) for key, versions in store._self_iterable().items() if versions)
+
+
+def _items(store: Any) -> Iterator[tuple[str, Any]]:
+    """Keys with their newest version."""
+    return ((key, versions[-1]) for key, versions in _lists(store))
+
+
+def _values(store: Any) -> Iterator[Any]:
+    """The newest version of each key."""
+    return (versions[-1] for _, versions in _lists(store))
+
+
 def install() -> None:
-    """Put this check in place of moto's."""
+    """Put this check and these iterators in place of moto's."""
     bucket: Any = FakeBucket
     bucket.get_permission = _get_permission
+    store: Any = _VersionedKeyStore
+    store.lists = store.iterlists = _lists
+    store.items = store.iteritems = _items
+    store.values = store.itervalues = _values
