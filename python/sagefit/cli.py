@@ -189,11 +189,12 @@ def diagnose(
         )
     if run is not None:
         _target()
-        found = [attempt.diagnosis for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
-        if not found:
+        failed = [attempt for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
+        if not failed or failed[-1].diagnosis is None:
             err.print("no attempt of this run has failed")
             return
-        diagnosis = found[-1]
+        err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
+        diagnosis = failed[-1].diagnosis
     else:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log else ()
         diagnosis = classify(reason, log=lines, exit_code=exit_code)
