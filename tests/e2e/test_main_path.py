@@ -69,6 +69,14 @@ def test_the_ledger_the_metric_and_the_model_are_printed(world: World) -> None:
     assert re.search(r"model: s3://\S+/model\.tar\.gz", out)
 
 
+def test_a_run_is_diagnosed_with_a_remedy(world: World) -> None:
+    done = world.sagefit("diagnose", "quickstart")
+    assert done.err == "attempt 0 in-memory:\n"
+    assert done.out.startswith("host_memory\nevidence: train.py was killed (signal 9)")
+    assert "next.host_memory" in done.out
+    assert json.loads(world.sagefit("diagnose", "quickstart", "--json").out)["class"] == "host_memory"
+
+
 def test_the_model_can_be_read_back(world: World) -> None:
     bucket, _, key = last_run(world)["attempts"][-1]["model"].removeprefix("s3://").partition("/")
     body = world.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
