@@ -34,6 +34,10 @@ _FAILURE = "EmbeddedCloudFailure"
 StartResponse = Callable[..., Any]
 
 
+class _UnknownError(Exception):
+    """A service that moto has nothing for."""
+
+
 class Gateway(DomainDispatcherApplication):
     """moto's dispatcher with a call log, clear refusals, and a private status page."""
 
@@ -53,7 +57,7 @@ class Gateway(DomainDispatcherApplication):
         try:
             if self._is_unknown(environ):
                 action = action_of(environ, service)
-                raise NotImplementedError
+                raise _UnknownError
             application = self.get_application(environ)
             service = getattr(application, "service", service)
             action = action_of(environ, service)
@@ -65,7 +69,7 @@ class Gateway(DomainDispatcherApplication):
                 start_response(_STATUS_LINES[status], headers)
             else:
                 start_response(answer.line, answer.headers)
-        except NotImplementedError:
+        except (_UnknownError, NotImplementedError):  # the second is what moto raises for actions that it lacks
             status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
             start_response(_STATUS_LINES[status], headers)
         except Exception as error:
