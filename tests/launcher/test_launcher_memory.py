@@ -106,7 +106,7 @@ def test_a_tree_of_processes_counts_shared_pages_once() -> None:
     script = (
         "import os, time\nheld = b'x' * 120 * 1024**2\n"
         "workers = [os.fork() for _ in range(1)]\n"
-        "print('ready', flush=True)\ntime.sleep(60)"
+        "os.write(1, b'ready\\n')\ntime.sleep(60)"  # one write each: print may need two, and they interleave
     )
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
