@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo job plan size platform review test lint docs bench lock clean
+.PHONY: help setup demo job plan size platform review test lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -24,7 +24,7 @@ endif
 endif
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(VENV)/.installed ## install everything: Python packages into .venv, Terraform, the AWS provider
 	@$(PY) -m sagefit.toolchain && touch $(VENV)/.ready
@@ -40,7 +40,7 @@ job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply an
 plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
 	@$(SAGEFIT) plan "$$NAME"
 
-size: $(VENV)/.ready ## NAME=<job>: predict its memory and choose the instance
+size: $(VENV)/.ready ## NAME=<job>: predict its memory, choose the instance, show the attempts
 	@$(SAGEFIT) size "$$NAME"
 
 PLATFORM ?= dev
@@ -60,7 +60,11 @@ docs: $(VENV)/.ready ## write the pages that are made from code anew
 	@$(PY) docs/generate.py
 
 bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
+	@$(PY) tests/bench/bench_size.py
 	@$(PY) tests/bench/bench_run.py
+
+bench-memory: $(VENV)/.ready $(VENV)/.dev ## how good the memory prediction is; writes docs/accuracy.md and the bounds
+	@$(PY) tests/bench/bench_memory.py
 
 # UPGRADE=1 moves every package to its newest version; without it only what pyproject.toml asks for changes.
 COMPILE = .sagefit/uv/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.10 --generate-hashes \

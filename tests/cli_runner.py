@@ -28,7 +28,8 @@ class Sagefit:
     def __init__(self, home: Path, **environment: str) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "SAGEFIT_", "TF_", "CLOUD"))}
         self.home = home
-        self.environment = kept | {"SAGEFIT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"} | environment
+        own = {"SAGEFIT_HOME": str(home), "SAGEFIT_CATALOG": str(home / "catalog")}
+        self.environment = kept | own | {"NO_COLOR": "1", "COLUMNS": "200"} | environment
 
     def __call__(self, *args: str | Path, check: int | None = 0, cwd: Path = ROOT, **environment: str) -> Done:
         """Run it; ``check`` is the exit code that is expected, None for any."""

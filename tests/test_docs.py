@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from sagefit.job.load import job_files
+from sagefit.job.memory_model import Memory
 from sagefit.job.model import Job, Resources
 from sagefit.job.schema import schema
+from sagefit.job.values import Fields
 from sagefit.paths import ROOT
 
 validate: Any = jsonschema.validate
@@ -50,8 +52,8 @@ def test_the_schema_refuses_what_the_model_refuses() -> None:
             validate(job | change, schema())
 
 
-@pytest.mark.parametrize("model", [Job, Resources], ids=lambda model: model.__name__)
-def test_every_field_is_documented(model: type[Job] | type[Resources]) -> None:
+@pytest.mark.parametrize("model", [Job, Resources, Memory], ids=lambda model: model.__name__)
+def test_every_field_is_documented(model: type[Fields]) -> None:
     page = (ROOT / "docs/job-file.md").read_text(encoding="utf-8")
     missing = [name for name in model.model_fields if f"`{name}`" not in page and f"`{name}." not in page]
     assert not [name for name in missing if f"## {name}\n" not in page]

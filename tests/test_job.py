@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from job_files import write_job
-from sagefit.attempts import check_max_price, plan_attempts, worst_case_usd
-from sagefit.errors import INVALID, REFUSED, SagefitError
+from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.job.rules import looks_secret
 from sagefit.job.values import duration
@@ -120,7 +119,14 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
             "further down",
         ),
         ({"attempts.0.next": {"host_memry": "large"}}, "attempts[0].next.host_memry", "is not one of", "host_memory?"),
-        ({"attempts": "auto"}, "attempts", "memory prediction", "write the attempts out"),
+        ({"attempts": "auto"}, "resources.instance_type", "what is trained", "add memory.model"),
+        (
+            {"attempts": "auto", "resources.instance_type": ["ml.m5.large", "ml.m5.xlarge"]},
+            "resources.instance_type",
+            "what is trained",
+            "one type",
+        ),
+        ({"resources.instance_type": ["ml.m5.large", "auto"]}, "resources.instance_type[1]", "no instance type", "csv"),
         ({"environment": {"API": "AKIAIOSFODNN7EXAMPLE"}}, "environment.API", "looks like a secret", "Secrets Manager"),
         ({"hyperparameters.hf_token": "abcdefgh12345"}, "hyperparameters.hf_token", "looks like a secret", "role"),
         ({"environment": {"A-B": "x"}}, "environment.A-B", "letters, digits and underscores", "rename it"),
@@ -245,35 +251,6 @@ def test_an_unknown_job_gets_a_suggestion() -> None:
 )
 def test_secrets_are_told_from_ordinary_values(name: str, value: str, secret: bool) -> None:
     assert looks_secret(name, value) is secret
-
-
-def test_attempts_take_what_they_leave_out_from_resources(tmp_path: Path) -> None:
-    changes = {"resources.warm_pool": "10m", "resources.volume_size_gb": 77, "attempts.1.instance_count": 2}
-    small, large = plan_attempts(load_job(str(write_job(tmp_path, changes))))
-    assert (small.keep_alive_seconds, small.volume_size_gb, small.instance_count) == (600, 77, 1)
-    assert (large.instance_count, large.max_runtime_seconds, large.next) == (2, 1200, {})
-
-
-def test_one_instance_type_is_one_attempt(tmp_path: Path) -> None:
-    path = write_job(tmp_path, {"attempts": None, "resources.instance_type": "ml.m5.large"})
-    (only,) = plan_attempts(load_job(str(path)))
-    assert (only.name, only.instance_type) == ("main", "ml.m5.large")
-
-
-def test_the_worst_case_is_every_attempt_to_its_limit(tmp_path: Path) -> None:
-    attempts = plan_attempts(load_job(str(write_job(tmp_path))))
-    worst = worst_case_usd(attempts, "us-east-1")
-    assert worst == pytest.approx((0.115 + 0.23) / 3, abs=0.01)
-    assert worst_case_usd(attempts, "mars-north-1") is None
-
-
-def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
-    job = load_job(str(write_job(tmp_path, {"max_price": 0.01})))
-    with pytest.raises(SagefitError, match="can cost") as caught:
-        check_max_price(job, plan_attempts(job), "us-east-1")
-    assert caught.value.exit_code == REFUSED
-    with pytest.raises(SagefitError, match=r"no price of ml\.m5\.large in mars-north-1"):
-        check_max_price(job, plan_attempts(job), "mars-north-1")
 
 
 @pytest.mark.parametrize(

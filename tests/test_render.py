@@ -17,6 +17,7 @@ from job_files import write_job
 from sagefit import toolchain
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job, load_job
+from sagefit.job.load import job_files
 from sagefit.paths import home
 from sagefit.render import check_rendered, hcl, render, tfvars_path, write
 
@@ -162,8 +163,9 @@ def test_paths_are_relative_to_the_job_root(tmp_path: Path) -> None:
     )
 
 
-def test_committed_renders_are_up_to_date() -> None:
-    check_rendered(load_job("quickstart"))
+@pytest.mark.parametrize("file", job_files(), ids=lambda file: file.name)
+def test_committed_renders_are_up_to_date(file: Path) -> None:
+    check_rendered(load_job(str(file)))
 
 
 def test_terraform_is_there() -> None:

@@ -12,19 +12,30 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
+from sagefit.errors import SagefitError
+
+AWS = "aws"
+LOCAL = "local"
 _PIPE_WIDTH = 200
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 err = Console(highlight=False, stderr=True, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
 
 
-_cloud_option: list[str] = []
+_cloud = AWS
 
 
 def remember_cloud(name: str) -> None:
-    """Let suggested commands talk to the cloud that this one talks to."""
-    _cloud_option[:] = [] if name == "aws" else ["--cloud", name]
+    """Set the cloud that this process talks to, and that the commands it suggests will talk to."""
+    global _cloud
+    _cloud = name
+
+
+def cloud_name() -> str:
+    """The cloud that was remembered: ``aws`` or ``local``, or what the user took for one."""
+    return _cloud
 
 
 def command(*words: str) -> str:
@@ -32,5 +43,12 @@ def command(*words: str) -> str:
     program = sys.argv[0]
     if Path(program).name != "sagefit" or shutil.which("sagefit") == program:
         program = "sagefit"
-    option = [] if words[0] == "cloud" else _cloud_option
+    option = [] if words[0] == "cloud" or _cloud == AWS else ["--cloud", _cloud]
     return " ".join([program, *option, *(shlex.quote(word) for word in words)])
+
+
+def print_error(error: SagefitError) -> None:
+    """What went wrong and which knob to turn, on the terminal for people."""
+    err.print(Text(f"error: {error.message}", style="red"), soft_wrap=True)
+    if error.hint:
+        err.print(Text(f"hint: {error.hint}"), soft_wrap=True)

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.attempts import check_max_price, plan_attempts, worst_case_usd
+from sagefit.attempts import check_allowed, check_max_price, is_estimated, plan_attempts, worst_case_usd
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -40,8 +40,10 @@ class PlannedJob:
     @property
     def worst_case(self) -> str:
         """What a run can cost."""
-        usd = worst_case_usd(plan_attempts(self.job), self.platform.region)
-        return "what a run costs is not known" if usd is None else f"a run costs at most {usd:.2f} USD"
+        attempts, region = plan_attempts(self.job), self.platform.region
+        usd = worst_case_usd(attempts, region)
+        estimated = " by estimated prices" if is_estimated(attempts, region) else ""
+        return "what a run costs is not known" if usd is None else f"a run costs at most {usd:.2f} USD{estimated}"
 
 
 def job_terraform(job: Job, target: Target) -> Terraform:
@@ -56,7 +58,7 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
     """
     platform = load_platform(job.platform)
     if not destroy:
-        check_max_price(job, plan_attempts(job), platform.region)
+        _check(job, platform)
     if not (destroy and tfvars_path(job).exists()):
         write(job)
     terraform = job_terraform(job, target)
@@ -86,10 +88,17 @@ def apply_saved(job: Job, target: Target) -> None:
             exit_code=REFUSED,
         )
     if not noted["destroy"]:
-        check_max_price(job, plan_attempts(job), load_platform(job.platform).region)
+        _check(job, load_platform(job.platform))
     if noted["removed"]:
         _refuse_under_runs(job)
     terraform.apply(Plan(path))
+
+
+def _check(job: Job, platform: Platform) -> None:
+    """Refuse what the platform does not allow and what could cost more than the job's limit."""
+    attempts = plan_attempts(job)
+    check_allowed(job, attempts, platform.allowed_instance_types)
+    check_max_price(job, attempts, platform.region)
 
 
 def _refuse_under_runs(job: Job) -> None:

@@ -19,6 +19,12 @@ def home() -> Path:
     return Path(os.environ.get("SAGEFIT_HOME") or ROOT / ".sagefit").resolve()
 
 
+def user_cache() -> Path:
+    """This user's folder for what can be made again, shared between checkouts: ``sagefit`` in the XDG cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "sagefit"
+
+
 def display(path: Path) -> str:
     """``path`` as a user at the repository root would type it."""
     try:

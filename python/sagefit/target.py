@@ -8,12 +8,9 @@ from pathlib import Path
 
 from sagefit.cloud import control
 from sagefit.cloud.aws_environment import UNSET
-from sagefit.console import command
+from sagefit.console import AWS, LOCAL, command
 from sagefit.errors import SagefitError
 from sagefit.paths import home
-
-AWS = "aws"
-LOCAL = "local"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_no_aws_account_is_said_clearly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["render", "plan", "apply", "start", "watch", "stop", "runs", "run", "diagnose", "destroy"]
+    "command", ["size", "render", "plan", "apply", "start", "watch", "stop", "runs", "run", "diagnose", "destroy"]
 )
 def test_every_command_has_help(nowhere: Sagefit, command: str) -> None:
     assert "Usage" in nowhere(command, "--help").out

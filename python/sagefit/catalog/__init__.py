@@ -1,6 +1,7 @@
-"""What instances have and cost."""
+"""What instances have and cost. ``catalog.choose`` picks one; it needs the memory planner and is imported by name."""
 
 from sagefit.catalog.instances import Instance, instances, suggest
 from sagefit.catalog.prices import Price, price
+from sagefit.catalog.quotas import quota_code, quota_name
 
-__all__ = ["Instance", "Price", "instances", "price", "suggest"]
+__all__ = ["Instance", "Price", "instances", "price", "quota_code", "quota_name", "suggest"]

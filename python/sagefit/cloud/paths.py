@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sagefit.paths import home
+from sagefit.paths import home, user_cache
 
 
 def cloud_home() -> Path:
@@ -21,8 +21,7 @@ def image_cache() -> Path:
     named = os.environ.get("SAGEFIT_IMAGES")
     if named:
         return Path(named).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "sagefit" / "images"
+    return user_cache() / "images"
 
 
 def private(path: str, flags: int) -> int:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from sagefit.catalog import instances
+from sagefit.catalog.quotas import USAGES
 
 SERVICE_CODE = "sagemaker"
-USAGE = "for training job usage"
-SPOT_USAGE = "for spot training job usage"
-WARM_POOL_USAGE = "for training warm pool usage"
+USAGE, SPOT_USAGE, WARM_POOL_USAGE = USAGES["training"], USAGES["spot"], USAGES["warm_pool"]
 
 _CPU_DEFAULTS = {USAGE: 20.0, SPOT_USAGE: 20.0, WARM_POOL_USAGE: 4.0}
 _ACCELERATOR_DEFAULTS = {USAGE: 4.0, SPOT_USAGE: 4.0, WARM_POOL_USAGE: 2.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ from pydantic import BaseModel, ValidationError
 
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
+from sagefit.job.problem import Problem, refusal
 from sagefit.job.rules import problems
-from sagefit.job.source import Key, Lines, line_of, read
+from sagefit.job.source import Key, read
 from sagefit.paths import JOBS, display
 
 _SUFFIXES = (".yaml", ".yml")
-_MOST = 20
+# A job's name on a line of its own, as nearly every file has it; anything else that may be one goes through YAML.
+_PLAIN_NAME = re.compile(r"^name:[ \t]+([a-z0-9-]+)[ \t]*(?:#.*)?$", re.MULTILINE)
+_OTHER_NAME = re.compile(r"""^(?:name|["'{?&!]|---)""", re.MULTILINE)
 
 
 def job_files(folder: Path = JOBS) -> list[Path]:
@@ -28,10 +32,11 @@ def job_names() -> list[str]:
     return [_name_of(path) for path in job_files()]
 
 
-def load_job(reference: str) -> Job:
+def load_job(reference: str, names: JobNames | None = None) -> Job:
     """The job that ``reference`` names: a name in ``jobs/`` or a path to a YAML file.
 
-    Raises SagefitError that lists every problem with file, line, field, rule and knob.
+    Whoever loads many hands in one ``names``. Raises SagefitError that lists every problem with file, line, field,
+    rule and knob.
     """
     path = _find(reference)
     data, lines = read(path)
@@ -39,14 +44,15 @@ def load_job(reference: str) -> Job:
     try:
         job = Job.model_validate(data)
     except ValidationError as error:
-        raise _refusal(path, lines, _explain_all(error, data)) from error
-    job._path = path.resolve()
-    found = [(problem.field, problem.message, problem.knob) for problem in problems(job)]
-    twin = _twin(job)
+        raise refusal(path, lines, [Problem(*told) for told in _explain_all(error, data)]) from error
+    job._path, job._lines = path.resolve(), lines
+    found = list(problems(job))
+    twin = (names or JobNames()).twin(job)
     if twin:
-        found.append((("name",), f"{job.name!r} is also the name of the job in {display(twin)}", "rename one of them"))
+        message = f"{job.name!r} is also the name of the job in {display(twin)}"
+        found.append(Problem(("name",), message, "rename one of them"))
     if found:
-        raise _refusal(path, lines, found)
+        raise refusal(path, lines, found)
     return job
 
 
@@ -71,34 +77,32 @@ def _find(reference: str) -> Path:
 def _name_of(path: Path) -> str:
     """The name a file gives its job; the file's own name when it gives none or cannot be read."""
     try:
-        data, _ = read(path)
-    except SagefitError:
+        text = path.read_text(encoding="utf-8")
+        if plain := _PLAIN_NAME.search(text):
+            return plain[1]
+        return str(read(path)[0].get("name", path.stem)) if _OTHER_NAME.search(text) else path.stem
+    except (OSError, UnicodeDecodeError, SagefitError):
         return path.stem
-    return str(data.get("name", path.stem))
 
 
-def _twin(job: Job) -> Path | None:
-    """Another job file of the same name beside this one or in ``jobs/``: they would share one state machine."""
-    beside = {*job_files(), *job_files(job.path.parent)}
-    return next((p for p in sorted(beside) if p.resolve() != job.path and _name_of(p) == job.name), None)
+class JobNames:
+    """Which files give their jobs which names. Reads each folder once: many jobs of one folder share it."""
 
+    def __init__(self) -> None:
+        self._folders: dict[Path, dict[str, list[Path]]] = {}
 
-def _refusal(path: Path, lines: Lines, found: list[tuple[Key, str, str]]) -> SagefitError:
-    rows = []
-    for field, message, knob in found[:_MOST]:
-        line = line_of(lines, field)
-        where = f"{display(path)}:{line}" if line else display(path)
-        rows.append(f"{where}: {_dotted(field)}: {message}\n  {knob}")
-    if len(found) > _MOST:
-        rows.append(f"... and {len(found) - _MOST} more")
-    return SagefitError("\n".join(rows))
+    def twin(self, job: Job) -> Path | None:
+        """Another job file of the same name beside this one or in ``jobs/``: they would share one state machine."""
+        same = {*self._named(JOBS, job.name), *self._named(job.path.parent, job.name)}
+        return next((path for path in sorted(same) if path.resolve() != job.path), None)
 
-
-def _dotted(field: Key) -> str:
-    text = ""
-    for part in field:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text or "the file"
+    def _named(self, folder: Path, name: str) -> list[Path]:
+        if folder not in self._folders:
+            names: dict[str, list[Path]] = {}
+            for path in job_files(folder):
+                names.setdefault(_name_of(path), []).append(path)
+            self._folders[folder] = names
+        return self._folders[folder].get(name, [])
 
 
 def _explain_all(error: ValidationError, data: dict[str, Any]) -> list[tuple[Key, str, str]]:
@@ -106,8 +110,11 @@ def _explain_all(error: ValidationError, data: dict[str, Any]) -> list[tuple[Key
     found: dict[Key, tuple[Key, str, str]] = {}
     items = [(_real_field(item["loc"], data), item) for item in error.errors()]
     deeper = {field[:end] for field, _ in items for end in range(len(field))}
+    tagged = {field for field, item in items if item["type"].startswith("union_tag")}
     for field, item in items:
-        other_form = field in deeper and item["type"] in ("string_type", "literal_error", "int_type", "list_type")
+        other_form = item["type"] in ("string_type", "literal_error", "int_type", "list_type") and (
+            field in deeper or (field in tagged and isinstance(item["input"], dict))
+        )
         if not other_form:
             found.setdefault(field, _explain(field, item))
     return list(found.values())
@@ -139,6 +146,7 @@ _TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",
@@ -160,6 +168,8 @@ _RULES = {
     "greater_than": ("{given} is not above {gt}", "raise it"),
     "finite_number": ("{given} is no finite number", "write a number"),
     "value_error": ("{error}", "correct it"),
+    "union_tag_invalid": ("{tag!r} is not one of {expected_tags}", "correct {discriminator}"),
+    "union_tag_not_found": ("has no {discriminator}", "add it"),
 }
 
 
@@ -193,7 +203,8 @@ def _real_field(location: tuple[int | str, ...], data: Any) -> Key:
 
 def _is_branch(part: str) -> bool:
     return (
-        part in ("str", "int", "float", "bool", "Channel", "Schedule", "transformer", "convnet", "measured")
+        part in ("str", "int", "float", "bool", "Channel", "Schedule", "transformer", "convnet", "vision", "tabular")
+        or part == "measured"
         or "[" in part
     )
 

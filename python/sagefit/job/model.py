@@ -9,9 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
-from sagefit.job.values import Hyperparameter, Name, PlatformName, Scalar, Seconds
+from sagefit.errors import SagefitError
+from sagefit.job.memory_model import Memory
+from sagefit.job.problem import Problem, refusal
+from sagefit.job.source import Key, Lines, line_of
+from sagefit.job.values import Fields, Hyperparameter, Name, PlatformName, Scalar, Seconds
 from sagefit.paths import JOBS, display
 
 MAX_RUN_SECONDS = 28 * 86400
@@ -30,12 +34,6 @@ FailureClass = Literal[
     "internal",
     "code",
 ]
-
-
-class Fields(BaseModel):
-    """What all parts of a job file have in common: unknown keys and silent conversions are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Code(Fields):
@@ -125,82 +123,6 @@ class MetricDefinition(Fields):
     regex: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class TransformerModel(Fields):
-    """A transformer by its numbers (Hugging Face ``config.json`` terms)."""
-
-    family: Literal["transformer"]
-    params: Annotated[float, Field(gt=0, strict=False)]
-    layers: Annotated[int, Field(ge=1)]
-    hidden_size: Annotated[int, Field(ge=1)]
-    heads: Annotated[int, Field(ge=1)]
-    kv_heads: Annotated[int, Field(ge=1)] | None = None
-    ffn_size: Annotated[int, Field(ge=1)] | None = None
-    vocab_size: Annotated[int, Field(ge=1)]
-
-
-class ConvnetModel(Fields):
-    """A vision model by name and image size in pixels."""
-
-    family: Literal["convnet"]
-    name: str
-    image_size: Annotated[int, Field(ge=1)] = 224
-
-
-class MeasuredModel(Fields):
-    """Peaks somebody measured, in GiB: per GPU and per host."""
-
-    family: Literal["measured"]
-    gpu_gib: Annotated[float, Field(ge=0, strict=False)] | None = None
-    host_gib: Annotated[float, Field(gt=0, strict=False)]
-
-
-class Loader(Fields):
-    """The data loader: worker processes, batches fetched ahead by each, bytes of one sample."""
-
-    workers: Annotated[int, Field(ge=0)] = 0
-    prefetch: Annotated[int, Field(ge=0)] = 2
-    sample_bytes: Annotated[int, Field(ge=1)] | None = None
-
-
-class Dataset(Fields):
-    """The dataset: its size in GiB and whether the script holds all of it in memory."""
-
-    size_gib: Annotated[float, Field(ge=0, strict=False)]
-    in_memory: bool = False
-
-
-class Memory(Fields):
-    """What the memory planner has to know of the training script."""
-
-    model: str | Annotated[TransformerModel | ConvnetModel | MeasuredModel, Field(discriminator="family")] | None = None
-    method: Literal["full", "lora", "qlora"] = "full"
-    lora_rank: Annotated[int, Field(ge=1)] | None = None
-    precision: Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"] = "fp32"
-    optimizer: Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"] = "adamw"
-    micro_batch: Annotated[int, Field(ge=1)] | None = None
-    sequence_length: Annotated[int, Field(ge=1)] | None = None
-    gradient_checkpointing: bool = False
-    attention: Literal["eager", "sdpa", "flash"] = "sdpa"
-    sharding: Literal["none", "zero1", "zero2", "zero3"] = "none"
-    world_size: Annotated[int, Field(ge=1)] | None = None
-    stack: Literal[
-        "hf-trainer",
-        "hf-liger",
-        "ms-swift",
-        "torchtune",
-        "litgpt",
-        "torchtitan",
-        "deepspeed",
-        "megatron",
-        "plain-torch",
-        "tensorflow",
-        "unknown",
-    ] = "unknown"
-    loader: Loader | None = None
-    dataset: Dataset | None = None
-    knobs: dict[str, str] = {}
-
-
 class Attempt(Fields):
     """One way to run the job. What is left out comes from ``resources``."""
 
@@ -246,6 +168,7 @@ class Job(Fields):
     tags: dict[str, str] = {}
 
     _path: Path = PrivateAttr()
+    _lines: Lines = PrivateAttr(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -265,3 +188,11 @@ class Job(Fields):
     def local(self, relative: str) -> Path:
         """A path written in the job file, which is relative to that file."""
         return (self.path.parent / relative).resolve()
+
+    def line(self, field: Key) -> int | None:
+        """The line of ``field`` in the file, or of what stands around it."""
+        return line_of(self._lines, field)
+
+    def refusal(self, found: list[Problem]) -> SagefitError:
+        """The error about what later rooms find wrong with the file, with its lines."""
+        return refusal(self.path, self._lines, found)

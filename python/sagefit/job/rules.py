@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sagefit.catalog import instances, suggest
+from sagefit.job.memory_rules import memory_problems
 from sagefit.job.model import Attempt, Channel, Job, Schedule
+from sagefit.job.problem import Problem
 from sagefit.job.source import Key
 from sagefit.job.values import as_text, duration
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing wrong with a job file."""
-
-    field: Key
-    message: str
-    knob: str
-
 
 _SECRET_VALUE = re.compile(
     r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
@@ -44,14 +35,11 @@ def problems(job: Job) -> Iterator[Problem]:
         yield from _channel(job, name, channel)
     yield from _texts(job)
     yield from _resources(job)
+    yield from memory_problems(job)
     if job.attempts != "auto":
         yield from _attempts(job, job.attempts)
-    elif not isinstance(job.resources.instance_type, str) or job.resources.instance_type == "auto":
-        yield Problem(
-            ("attempts",),
-            "choosing an instance needs a memory prediction, which this version does not make",
-            "write the attempts out, or give resources.instance_type one type for a single attempt",
-        )
+    else:
+        yield from _choice(job)
 
 
 def _image(job: Job) -> Iterator[Problem]:
@@ -230,10 +218,11 @@ def looks_secret(name: str, value: str) -> bool:
 
 def _resources(job: Job) -> Iterator[Problem]:
     resources = job.resources
-    types = resources.instance_type if isinstance(resources.instance_type, list) else [resources.instance_type]
-    for ml_type in types:
-        if ml_type != "auto":
-            yield from _instance_type(("resources", "instance_type"), ml_type)
+    if isinstance(resources.instance_type, list):
+        for index, ml_type in enumerate(resources.instance_type):
+            yield from _instance_type(("resources", "instance_type", index), ml_type)
+    elif resources.instance_type != "auto":
+        yield from _instance_type(("resources", "instance_type"), resources.instance_type)
     alone = job.attempts == "auto"
     any_spot = resources.spot or (job.attempts != "auto" and any(attempt.spot for attempt in job.attempts))
     yield from _spot(
@@ -273,6 +262,18 @@ def _resources(job: Job) -> Iterator[Problem]:
                     f"{ml_type} trains on local NVMe storage, which takes no volume key",
                     "remove resources.volume_kms_key_arn or use a type without local storage",
                 )
+
+
+def _choice(job: Job) -> Iterator[Problem]:
+    """With ``attempts: auto`` Sagefit makes the choices that the file leaves open; it needs something to go by."""
+    written = job.resources.instance_type
+    known = job.memory is not None and job.memory.model is not None
+    if not known and (written == "auto" or (isinstance(written, list) and len(written) > 1)):
+        yield Problem(
+            ("resources", "instance_type"),
+            "to choose an instance, Sagefit has to know what is trained, and memory.model does not say it",
+            "add memory.model, or give resources.instance_type one type, or write the attempts out",
+        )
 
 
 def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:

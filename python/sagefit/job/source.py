@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from sagefit.errors import SagefitError
 from sagefit.paths import display
@@ -14,6 +16,7 @@ Key = tuple[str | int, ...]
 Lines = dict[Key, int]
 
 _TAGS = {"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"}
+_MOST_FOR_C = 10_000  # characters; libyaml's recursion is not guarded, and each level of nesting takes a character
 
 
 def read(path: Path) -> tuple[dict[str, Any], Lines]:
@@ -25,13 +28,13 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
     lines: Lines = {}
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _compose(text)
         if not isinstance(root, yaml.MappingNode) or root.tag != "tag:yaml.org,2002:map":
             raise SagefitError(
                 f"{display(path)}: a job file is a mapping of fields", hint="start from jobs/quickstart.yaml"
             )
-        _index(path, root, (), lines)
-        return yaml.safe_load(text), lines
+        _index(display(path), root, (), lines)
+        return SafeConstructor().construct_document(root), lines
     except UnicodeDecodeError as error:
         raise SagefitError(f"{display(path)}: not UTF-8: {error.reason} at byte {error.start}") from error
     except OSError as error:
@@ -55,11 +58,19 @@ def line_of(lines: Lines, key: Key) -> int | None:
     return None
 
 
+def _compose(text: str) -> yaml.Node | None:
+    """The nodes of ``text`` by the parser in C where PyYAML has one; the slow one says better what is wrong."""
+    if yaml.__with_libyaml__ and len(text) <= _MOST_FOR_C:
+        with suppress(yaml.YAMLError, UnicodeError):
+            return yaml.compose(text, Loader=yaml.CSafeLoader)
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
 def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
     """Refuse text that no file can hold, and what YAML 1.1 takes for a number against everybody's expectation."""
     try:
         node.value.encode("utf-8")
-        yaml.SafeLoader("").construct_object(node)
+        SafeConstructor().construct_object(node)
     except UnicodeEncodeError:
         raise SagefitError(f"{where}: half of a surrogate pair is no text", hint="write the character itself") from None
     except (ValueError, KeyError, yaml.YAMLError):
@@ -69,8 +80,8 @@ def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
         raise SagefitError(f"{where}: YAML reads {node.value} as a number in base 60", hint="put it in quotes")
 
 
-def _index(path: Path, node: yaml.Node, prefix: Key, lines: Lines) -> None:
-    start = f"{display(path)}:{node.start_mark.line + 1}"
+def _index(file: str, node: yaml.Node, prefix: Key, lines: Lines) -> None:
+    start = f"{file}:{node.start_mark.line + 1}"
     if node.tag.rpartition(":")[2] not in _TAGS:
         raise SagefitError(f"{start}: the tag {node.tag!r} is not part of a job file", hint="remove it")
     if isinstance(node, yaml.ScalarNode):
@@ -78,11 +89,11 @@ def _index(path: Path, node: yaml.Node, prefix: Key, lines: Lines) -> None:
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             lines[(*prefix, index)] = child.start_mark.line + 1
-            _index(path, child, (*prefix, index), lines)
+            _index(file, child, (*prefix, index), lines)
     elif isinstance(node, yaml.MappingNode):
         for key_node, child in node.value:
             line = key_node.start_mark.line + 1
-            where = f"{display(path)}:{line}"
+            where = f"{file}:{line}"
             if key_node.tag == "tag:yaml.org,2002:merge":
                 raise SagefitError(f"{where}: YAML merge keys (<<) are not part of a job file; write the fields out")
             if key_node.tag != "tag:yaml.org,2002:str":
@@ -93,4 +104,4 @@ def _index(path: Path, node: yaml.Node, prefix: Key, lines: Lines) -> None:
                 dotted = ".".join(map(str, key))
                 raise SagefitError(f"{where}: {dotted} is given twice, first on line {lines[key]}", hint="remove one")
             lines[key] = line
-            _index(path, child, key, lines)
+            _index(file, child, key, lines)

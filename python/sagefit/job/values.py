@@ -1,4 +1,4 @@
-"""The small value types of a job file: durations, names, hyperparameters."""
+"""The small value types of a job file: durations, names, hyperparameters; and what all its parts share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import json
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)\s*([smhd])")
 
 NAME_PATTERN = r"^[a-z0-9](-?[a-z0-9])*$"
+
+
+class Fields(BaseModel):
+    """What all parts of a job file have in common: unknown keys and silent conversions are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def _seconds(value: Any) -> Any:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from sagefit.attempts import PlannedAttempt, plan_attempts
+from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, worst_case_usd
+from sagefit.catalog.choose import Candidate
+from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job.model import Channel, Job, Schedule
@@ -49,7 +50,8 @@ def render(job: Job) -> str:
         identity=_identity(job),
         training=_training(job),
         resources={"resources": _resources(job)},
-        attempts=[(i, _attempt(a), _reason(i, a)) for i, a in enumerate(attempts)],
+        worst_case=_worst_case(attempts),
+        attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(attempts)],
     )
     return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {_digest(body)}\n\n{body}"
 
@@ -165,18 +167,46 @@ def _resources(job: Job) -> dict[str, Any]:
 
 
 def _attempt(attempt: PlannedAttempt) -> dict[str, Any]:
-    fields = _given(asdict(attempt))
+    fields = _given(attempt.for_terraform())
     for name in ("reason", "hyperparameters", "environment", "keep_alive_seconds", "next"):
         if not fields.get(name):
             fields.pop(name, None)
     return fields
 
 
-def _reason(index: int, attempt: PlannedAttempt) -> str:
+def _comments(index: int, attempt: PlannedAttempt) -> list[str]:
+    """What a reviewer should know of an attempt: where it runs and why, and what is predicted for it."""
     many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
     spot = ", spot" if attempt.spot else ""
     head = f"{index}: {many}{attempt.instance_type}{spot}, at most {duration(attempt.max_runtime_seconds)}"
-    return f"{head}. {attempt.reason}" if attempt.reason else f"{head}."
+    said = [f"{head}. {attempt.reason}" if attempt.reason else f"{head}."]
+    fit = attempt.fit
+    if fit and fit.prediction:
+        usable = {"host": fit.usable_host_gib} | ({"GPU": fit.usable_gpu_gib} if fit.usable_gpu_gib else {})
+        needs = {"GPU": fit.prediction.gpu, "host": fit.prediction.host}
+        shares = [
+            f"{need.upper:.1f} of {usable[of]:.1f} GiB per {of} ({need.upper / usable[of]:.0%})"
+            for of, need in needs.items()
+            if need and of in usable
+        ]
+        said.append(f"{fit.verdict}: at most {', '.join(shares)}; {_price(fit)}")
+    return said
+
+
+def _price(fit: Candidate) -> str:
+    if fit.usd_per_hour is None:
+        return "no price known"
+    estimated = ", estimated" if fit.price and fit.price.estimated else ""
+    return f"{fit.usd_per_hour:.2f} USD an hour in {REFERENCE_REGION}{estimated}"
+
+
+def _worst_case(attempts: list[PlannedAttempt]) -> str | None:
+    """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
+    usd = worst_case_usd(attempts, REFERENCE_REGION, packaged=True)
+    if usd is None or not any(attempt.fit for attempt in attempts):
+        return None
+    estimated = ", by estimated prices" if is_estimated(attempts, REFERENCE_REGION, packaged=True) else ""
+    return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}."
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ PEAK_METRIC = "sagefit:host_memory_peak_gib"
 class AttemptRecord:
     """One attempt of a run. Times in seconds, memory in GiB, money in USD.
 
-    ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no price
-    is known.
+    ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no
+    published price is known.
     """
 
     index: int
@@ -119,6 +119,7 @@ def _attempt(name: str, region: str) -> AttemptRecord:
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
     known = price(resources.get("InstanceType", ""), region)
+    rate = known.usd_per_hour if known and not known.estimated else None
     count = resources.get("InstanceCount", 1)
     return AttemptRecord(
         index=attempt_index(name),
@@ -132,7 +133,7 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         diagnosis=diagnosis,
         host_peak_gib=metrics.pop(PEAK_METRIC, None),
         billable_seconds=seconds,
-        usd=known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None,
+        usd=rate * count * seconds / 3600 if rate is not None and seconds is not None else None,
         metrics={key: value for key, value in metrics.items() if not key.startswith("sagefit:")},
         model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
     )

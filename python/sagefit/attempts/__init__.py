@@ -1,0 +1,44 @@
+"""The attempts of a job with nothing left to a default, what is predicted for each, and what a run can cost."""
+
+from __future__ import annotations
+
+from sagefit.attempts import market
+from sagefit.attempts.auto import graph
+from sagefit.attempts.cost import attempt_usd, is_estimated, worst_case_usd
+from sagefit.attempts.limits import check_allowed, check_max_price
+from sagefit.attempts.planned import PlannedAttempt, fill
+from sagefit.catalog.choose import Candidate
+from sagefit.job import Attempt, Job
+from sagefit.memory.read import read
+
+__all__ = [
+    "PlannedAttempt",
+    "attempt_usd",
+    "check_allowed",
+    "check_max_price",
+    "graph",
+    "is_estimated",
+    "plan_attempts",
+    "worst_case_usd",
+]
+
+
+def plan_attempts(job: Job) -> list[PlannedAttempt]:
+    """The attempts of ``job`` in order: those that it writes out, or for ``auto`` those that its memory calls for.
+
+    The same job gives the same attempts on every machine. Raises SagefitError, with exit code 3 when ``auto`` finds
+    no instance that fits.
+    """
+    if job.attempts == "auto":
+        workload = read(job)
+        return graph(job, workload, market.choices(job, workload))
+    return [fill(job, attempt, _fit(job, attempt)) for attempt in job.attempts]
+
+
+def _fit(job: Job, attempt: Attempt) -> Candidate | None:
+    """What is predicted for a written attempt; None where the job file does not say what is trained."""
+    if job.memory is None or job.memory.model is None:
+        return None
+    workload = read(job, {**job.hyperparameters, **attempt.hyperparameters})
+    ml_type = attempt.instance_type or str(job.resources.instance_type)
+    return market.one(job, workload, ml_type, attempt.instance_count or job.resources.instance_count)

@@ -1,0 +1,62 @@
+"""What one run can cost at worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sagefit.attempts.planned import PlannedAttempt
+from sagefit.catalog import price
+
+
+def attempt_usd(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
+    """What ``attempt`` costs when it runs to its limit; None when no price is known.
+
+    Spot counts in full: its saving comes as fewer billed seconds and is not promised. ``packaged`` leaves refreshed
+    prices aside, as everywhere in this file: for what has to come out the same on every machine.
+    """
+    known = price(attempt.instance_type, region, packaged=packaged)
+    if known is None:
+        return None
+    return known.usd_per_hour * attempt.instance_count * attempt.max_runtime_seconds / 3600
+
+
+def worst_path(
+    attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False
+) -> list[PlannedAttempt] | None:
+    """The attempts of the most expensive run, in order; None when a run may reach one whose price is not known.
+
+    A run starts with the first attempt and follows ``next``, which leads forward only: it walks one path of the
+    graph, so what it costs is bounded by the dearest path and not by the sum of all attempts.
+    """
+    reached = reachable(attempts)
+    usd = {attempt.name: attempt_usd(attempt, region, packaged=packaged) for attempt in reached}
+    worst: dict[str, tuple[float, list[PlannedAttempt]]] = {}
+    for attempt in reversed(reached):
+        own = usd[attempt.name]
+        if own is None:
+            return None
+        after = [worst[name] for name in dict.fromkeys(attempt.next.values())]
+        rest_usd, rest = max(after, key=lambda path: path[0], default=(0.0, []))
+        worst[attempt.name] = (own + rest_usd, [attempt, *rest])
+    return worst[attempts[0].name][1]
+
+
+def worst_case_usd(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> float | None:
+    """What one run costs when every attempt of its dearest path runs to its limit; None when a price is not known."""
+    path = worst_path(attempts, region, packaged=packaged)
+    return None if path is None else sum(attempt_usd(a, region, packaged=packaged) or 0.0 for a in path)
+
+
+def is_estimated(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> bool:
+    """Whether a price that the worst case rests on was published by nobody."""
+    known = [price(attempt.instance_type, region, packaged=packaged) for attempt in reachable(attempts)]
+    return any(found is not None and found.estimated for found in known)
+
+
+def reachable(attempts: Sequence[PlannedAttempt]) -> list[PlannedAttempt]:
+    """The attempts that a run can come to, in order."""
+    names = {attempts[0].name}
+    for attempt in attempts:
+        if attempt.name in names:
+            names |= set(attempt.next.values())
+    return [attempt for attempt in attempts if attempt.name in names]

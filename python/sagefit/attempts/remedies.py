@@ -1,0 +1,81 @@
+"""Remedies that cost nothing but time: what an attempt may set so that the same training needs less memory.
+
+Each sets hyperparameters that the job's script knows (`memory.knobs`), and counts only when the job read with them is
+what it promises: a value written in the memory block, for one, stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sagefit.job import Job
+from sagefit.job.memory_model import Knob
+from sagefit.job.values import Hyperparameter
+from sagefit.memory import Workload
+from sagefit.memory.knobs import name_of
+from sagefit.memory.read import read
+
+FACTOR = 2
+Values = Mapping[str, Hyperparameter]
+_FIELDS: Mapping[str, str] = {"in_memory": "dataset_in_memory"}  # knobs that a workload names otherwise
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What an attempt sets, the remedies before it included, and the workload that makes of it."""
+
+    name: str
+    reason: str
+    hyperparameters: Values
+    workload: Workload
+
+
+MakeRemedy = Callable[[Job, Values, Workload], Remedy | None]
+
+
+def accumulate(job: Job, given: Values, now: Workload) -> Remedy | None:
+    """A smaller micro-batch, accumulated over more steps: the effective batch stays exactly the same."""
+    if now.micro_batch % FACTOR:
+        return None
+    micro, accumulation = now.micro_batch // FACTOR, now.accumulation * FACTOR
+    reason = (
+        f"Micro-batch {micro} instead of {now.micro_batch}, accumulation {accumulation} instead of {now.accumulation}: "
+        "the same effective batch"
+    )
+    return _remedy(job, given, "accumulate-2", reason, {"micro_batch": micro, "accumulation": accumulation})
+
+
+def checkpoint(job: Job, given: Values, now: Workload) -> Remedy | None:
+    """Activation checkpointing: activations are computed a second time instead of kept."""
+    if now.gradient_checkpointing:
+        return None
+    reason = "Activations are computed a second time instead of kept"
+    return _remedy(job, given, "checkpointing", reason, {"gradient_checkpointing": True})
+
+
+def stream(job: Job, given: Values, now: Workload) -> Remedy | None:
+    """The dataset is read as it is needed instead of held in memory."""
+    if not now.dataset_in_memory:
+        return None
+    return _remedy(job, given, "streaming", "The dataset is streamed instead of held", {"in_memory": False})
+
+
+def fewer_workers(job: Job, given: Values, now: Workload) -> Remedy | None:
+    """Half the loader's worker processes, which hold batches in the host's memory and in /dev/shm."""
+    if not now.workers:
+        return None
+    workers = now.workers // FACTOR
+    return _remedy(
+        job, given, "fewer-workers", f"{workers} loader workers instead of {now.workers}", {"workers": workers}
+    )
+
+
+def _remedy(job: Job, given: Values, name: str, reason: str, changes: Mapping[Knob, Hyperparameter]) -> Remedy | None:
+    knobs = {field: name_of(job, field) for field in changes}
+    values = {**given, **{knob: changes[field] for field, knob in knobs.items() if knob is not None}}
+    if None in knobs.values():
+        return None
+    workload = read(job, {**job.hyperparameters, **values})
+    took = all(getattr(workload, _FIELDS.get(field, field)) == value for field, value in changes.items())
+    return Remedy(name, reason, values, workload) if took else None

@@ -1,0 +1,268 @@
+"""From a workload to the instances it fits on, and from those to one: the first choice, and where to go from there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+from sagefit.catalog.candidate import (
+    HEAD_ROOM,
+    NOT_ALLOWED,
+    SPOT_BILLABLE,
+    Candidate,
+    Resource,
+    Verdict,
+    judge,
+    verdict,
+)
+from sagefit.catalog.instances import Instance, instances
+from sagefit.catalog.prices import REFERENCE_REGION, Price, price
+from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
+
+__all__ = [
+    "HEAD_ROOM",
+    "SPOT_BILLABLE",
+    "Candidate",
+    "Verdict",
+    "candidates",
+    "choose",
+    "next_larger",
+    "sideways",
+    "verdict",
+]
+
+GROWN_COUNTS = (1, 2, 4, 8)
+"""Instance counts that a sharded job may grow to by itself."""
+
+WORTH_IT = 1.1
+"""A larger instance must relieve what ran out by this factor: 15 GiB to 16 is not worth an attempt."""
+
+Cure = Literal["gpu_memory", "host_memory"]
+
+_NO_MODEL = "the job file does not say what is trained (memory.model)"
+_NO_NEURON = "nothing is known of memory on Trainium"
+_NEEDS_GPU = "its GPU memory was measured, and this type has no GPU"
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A type in a region, with what does not depend on the workload."""
+
+    instance: Instance
+    price: Price | None
+    order_usd: float
+    flags: tuple[str, ...]
+
+
+def candidates(
+    types: Literal["auto"] | Sequence[str],
+    instance_count: int,
+    workload: Workload,
+    region: str,
+    *,
+    allowed: Collection[str] | None = None,
+    head_room: float = HEAD_ROOM,
+    spot: bool = False,
+    packaged: bool = False,
+) -> list[Candidate]:
+    """The ways to run ``workload``, cheapest first, each with its verdict.
+
+    ``types`` ``"auto"`` means all that ``allowed`` names (None or empty: all) and that suit the kind of model: GPU
+    types for models of GPUs, since Ampere for bf16 and flash attention, others for the rest; never retired ones,
+    Trainium, or what is sold through Training Plans. A sharded job (zero2, zero3) may then grow to 8 instances where
+    ``instance_count`` is less. Written types are all judged, and those not allowed are flagged and never chosen.
+    Unknown names raise KeyError.
+    ``packaged`` leaves refreshed prices aside, so that every machine gets the same order.
+    """
+    automatic = types == "auto"
+    names = _automatic(needs_gpu(workload), _needs_ampere(workload)) if automatic else tuple(dict.fromkeys(types))
+    counts = _counts(instance_count, workload) if automatic else (instance_count,)
+    offers = _offers(region, packaged)
+    predictions: dict[Placement, Prediction | None] = {}
+    found = []
+    for name in names:
+        permitted = not allowed or name in allowed
+        if automatic and not permitted:
+            continue
+        for count in counts:
+            instance = offers[name].instance
+            placement = Placement(count, instance.gpu_count, instance.accelerator if instance.gpu_count else "")
+            # Of vision models, memory without tensors was measured for each GPU; all else depends on their number.
+            alike = placement if isinstance(workload.model, Vision) else replace(placement, gpu="")
+            if alike not in predictions:
+                predictions[alike] = predict(workload, alike)
+            found.append(_candidate(offers[name], workload, placement, predictions[alike], head_room, spot, permitted))
+    return sorted(found, key=lambda candidate: candidate.order)
+
+
+def choose(found: Iterable[Candidate]) -> Candidate | None:
+    """The cheapest that fits, or None; see `Candidate.order`.
+
+    One without a price is chosen only where no fitting one has a price: then its ``price`` is None, for the caller
+    to say so.
+    """
+    return min((c for c in found if c.verdict == "FITS" and c.allowed), key=lambda c: c.order, default=None)
+
+
+def next_larger(
+    found: Iterable[Candidate], current: Candidate, *, cure: Cure, exclude: Collection[str] = ()
+) -> Candidate | None:
+    """Where to go when ``current`` ran out of memory: the cheapest that fits and relieves what ran out.
+
+    Relief is a lower share of GPU or host memory, by a tenth at least. The work is never moved to fewer GPUs, nor,
+    without GPUs, to fewer vCPUs: it would take longer than it was given. A workload of unknown model moves to what
+    has more of the one memory and no less of the other. ``exclude`` are types that were tried before.
+    """
+    resource: Resource = "gpu" if cure == "gpu_memory" else "host"
+    other: Resource = "host" if resource == "gpu" else "gpu"
+    if resource == "gpu" and not current.placement.gpus:
+        return None
+    limit = _load(current, resource) / WORTH_IT
+    return min(
+        (
+            c
+            for c in _replacements(found, current, exclude)
+            if _load(c, resource) <= limit and (c.verdict == "FITS" or _load(c, other) <= _load(current, other))
+        ),
+        key=lambda c: c.order,
+        default=None,
+    )
+
+
+def sideways(found: Iterable[Candidate], current: Candidate, *, exclude: Collection[str] = ()) -> Candidate | None:
+    """Where to go when ``current`` has no capacity: another type with no less memory, of the nearest price.
+
+    Capacity is a matter of the type, so another size of the same family will do; at equal prices another family wins.
+    """
+    return min(
+        (
+            c
+            for c in _replacements(found, current, exclude)
+            if c.instance_type != current.instance_type
+            and (c.usable_gpu_gib or 0) >= (current.usable_gpu_gib or 0)
+            and c.usable_host_gib >= current.usable_host_gib
+        ),
+        key=lambda c: (abs(c.order_usd - current.order_usd), c.instance.family == current.instance.family, c.order),
+        default=None,
+    )
+
+
+def needs_gpu(workload: Workload) -> bool | None:
+    """Whether the model is one that is trained on GPUs; None when the job file does not say what is trained."""
+    model = workload.model
+    if model is None:
+        return None
+    return model.gpu_gib is not None if isinstance(model, Measured) else not isinstance(model, Tabular)
+
+
+@cache
+def _offers(region: str, packaged: bool) -> dict[str, _Offer]:
+    return {name: _offer(instance, region, packaged) for name, instance in instances(packaged=packaged).items()}
+
+
+def _offer(instance: Instance, region: str, packaged: bool) -> _Offer:
+    known = price(instance.ml_type, region, packaged=packaged)
+    flags = instance.flags
+    if known is None:
+        flags += (f"no price known in {region}",)
+    elif known.estimated:
+        flags += ("price estimated",)
+    order = known or price(instance.ml_type, REFERENCE_REGION, packaged=packaged)
+    return _Offer(instance, known, order.usd_per_hour if order else float("inf"), flags)
+
+
+@cache
+def _automatic(gpu: bool | None, ampere: bool) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, instance in instances().items()
+        if not (instance.retired or instance.training_plans or instance.trainium)
+        and (gpu is None or gpu == bool(instance.gpu_count))
+        and (instance.bf16 or not ampere)
+    )
+
+
+def _needs_ampere(workload: Workload) -> bool:
+    """Whether the training runs on GPUs since Ampere only: bf16 and FlashAttention-2 do."""
+    return needs_gpu(workload) is True and (workload.precision.startswith("bf16") or workload.attention == "flash")
+
+
+def _counts(least: int, workload: Workload) -> tuple[int, ...]:
+    if workload.sharding not in ("zero2", "zero3") or workload.world_size is not None:
+        return (least,)
+    return (least, *(count for count in GROWN_COUNTS if count > least))
+
+
+def _candidate(
+    offer: _Offer,
+    workload: Workload,
+    placement: Placement,
+    prediction: Prediction | None,
+    head_room: float,
+    spot: bool,
+    permitted: bool,
+) -> Candidate:
+    instance = offer.instance
+    if instance.trainium:
+        prediction = None  # the formulas are those of CUDA
+    host, gpu = instance.usable_host_gib, instance.usable_gpu_gib
+    unknown = _unknown(instance, workload, prediction)
+    outcome, binds = judge(prediction, host, gpu, head_room, unknown)
+    return Candidate(
+        instance=instance,
+        instance_count=placement.hosts,
+        placement=placement,
+        prediction=prediction,
+        gpu_share=prediction.gpu.upper / gpu if prediction and prediction.gpu and gpu else None,
+        host_share=prediction.host.upper / host if prediction else None,
+        verdict=outcome,
+        binds=binds,
+        unknown=unknown,
+        head_room=head_room,
+        price=offer.price,
+        order_usd=offer.order_usd * placement.hosts,
+        spot=spot,
+        flags=offer.flags if permitted else (*offer.flags, NOT_ALLOWED),
+    )
+
+
+def _unknown(instance: Instance, workload: Workload, prediction: Prediction | None) -> str:
+    if instance.trainium:
+        return _NO_NEURON
+    if prediction is None:
+        return _NO_MODEL
+    if not instance.gpu_count:
+        return _NEEDS_GPU if isinstance(workload.model, Measured) and workload.model.gpu_gib is not None else ""
+    if prediction.gpu is not None and instance.usable_gpu_gib is None:
+        return f"usable memory of {instance.accelerator} is not known"
+    return ""
+
+
+def _replacements(found: Iterable[Candidate], current: Candidate, exclude: Collection[str]) -> Iterable[Candidate]:
+    """What may take over from ``current``: of its kind, no slower by count, and as well judged as it can be."""
+    wanted: Verdict = "FITS" if current.prediction else "UNKNOWN"
+    if current.instance.trainium:
+        return
+    for c in found:
+        if c.verdict != wanted or not c.allowed or c.instance.trainium or c.instance_type in exclude:
+            continue
+        if bool(c.placement.gpus) != bool(current.placement.gpus) or c.placement.gpus < current.placement.gpus:
+            continue
+        if c.placement.gpus or _vcpus(c) >= _vcpus(current):
+            yield c
+
+
+def _vcpus(candidate: Candidate) -> int:
+    return candidate.instance.vcpus * candidate.instance_count
+
+
+def _load(candidate: Candidate, resource: Resource) -> float:
+    """How full the memory is predicted to be; without a prediction, what compares in the same way."""
+    memory = candidate.usable_host_gib
+    estimate = candidate.prediction and candidate.prediction.host
+    if resource == "gpu":
+        memory = candidate.usable_gpu_gib or candidate.instance.accelerator_memory_gib or 0.0
+        estimate = candidate.prediction and candidate.prediction.gpu
+    return (estimate.upper if estimate else 1.0) / memory if memory else float("inf")

@@ -1,0 +1,42 @@
+"""Commands of a platform: ``plan``, ``apply``, ``destroy``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sagefit import deploy
+from sagefit.cli.shared import YesOption, agreed, print_plan, target
+from sagefit.console import cloud_name, err
+
+app = typer.Typer(no_args_is_help=True, help="The shared part: role, buckets, repository, alarms, pools.")
+
+PlatformArgument = Annotated[str, typer.Argument(metavar="NAME", help="The platform.")]
+
+
+@app.command("plan")
+def platform_plan(name: PlatformArgument = "dev") -> None:
+    """Plan the platform; prints the plan, creates nothing."""
+    terraform = deploy.platform_terraform(name, target())
+    print_plan(terraform, terraform.plan())
+
+
+@app.command("apply")
+def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
+    """Plan, ask, and apply the platform."""
+    terraform = deploy.platform_terraform(name, target())
+    saved = terraform.plan()
+    if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
+        terraform.apply(saved)
+    err.print(f"platform {name} is up")
+
+
+@app.command("destroy")
+def platform_destroy(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
+    """Remove the platform. Buckets that hold data refuse unless the platform was applied with force_destroy."""
+    terraform = deploy.platform_terraform(name, target())
+    saved = terraform.plan(destroy=True)
+    if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
+        terraform.apply(saved)
+    err.print(f"platform {name} destroyed")

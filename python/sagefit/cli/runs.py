@@ -1,0 +1,136 @@
+"""Commands about runs: ``start``, ``watch``, ``stop``, ``runs``, ``diagnose``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sagefit import runs
+from sagefit.cli.shared import JobArgument, target
+from sagefit.console import command, err, out
+from sagefit.errors import FAILED, SagefitError
+from sagefit.failures import classify
+from sagefit.job import job_names, load_job
+from sagefit.platform import load_platform
+from sagefit.runs import Run, RunRecord, view
+from sagefit.target import Target
+
+app = typer.Typer()
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run, or a job for its latest run.")]
+
+
+@app.command()
+def start(job: JobArgument) -> None:
+    """Start a run of an applied job and print its name."""
+    target()
+    loaded = load_job(job)
+    print(runs.start(loaded, load_platform(loaded.platform)).name)
+
+
+@app.command()
+def watch(
+    run: RunArgument, logs: Annotated[bool, typer.Option("--logs", help="Print what the training jobs print.")] = False
+) -> None:
+    """Follow a run to its end. Ctrl-C leaves the run alone."""
+    where = target()
+    follow(runs.find_run(run), where, logs=logs)
+
+
+@app.command()
+def stop(run: RunArgument) -> None:
+    """Stop a run and the training job it has running."""
+    target()
+    found = runs.find_run(run)
+    stopped = runs.stop(found)
+    err.print(f"{found.name} stopped" + "".join(f"; training job {name} is stopping" for name in stopped))
+
+
+@app.command("runs")
+def runs_command(
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="A job or one run; without it, all jobs.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many runs of a job.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """The ledger: every attempt with its outcome, evidence, peak memory, billed time and price."""
+    target()
+    found: list[Run] = []
+    for name in [job] if job else job_names():
+        if name in job_names() or name.endswith((".yaml", ".yml")):
+            loaded = load_job(name)
+            found += runs.latest_runs(loaded.name, load_platform(loaded.platform), limit=limit if job else 1)
+        else:
+            found.append(runs.find_run(name))
+    if not found:
+        err.print(f"no runs yet; start one: {command('run')} JOB")
+    for run in found:
+        record = runs.read_run(run)
+        if as_json:
+            print(json.dumps(view.as_json(record)))
+        else:
+            _print_record(record)
+
+
+@app.command()
+def diagnose(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run, or a job for its latest run.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="The FailureReason of a training job.")] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", exists=True, dir_okay=False, help="The training job's log, or its end.")
+    ] = None,
+    exit_code: Annotated[int | None, typer.Option("--exit-code", help="What the training process ended with.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Say what ended an attempt, with the evidence, and what to change in the job file."""
+    given = reason is not None or log is not None or exit_code is not None
+    if (run is not None) == given:
+        raise SagefitError(
+            "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
+        )
+    if run is not None:
+        target()
+        failed = [attempt for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
+        if not failed or failed[-1].diagnosis is None:
+            err.print("no attempt of this run has failed")
+            return
+        err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
+        diagnosis = failed[-1].diagnosis
+    else:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log else ()
+        diagnosis = classify(reason, log=lines, exit_code=exit_code)
+    if as_json:
+        print(json.dumps(diagnosis.as_json()))
+        return
+    out.print(Text(diagnosis.failure_class, style="bold"))
+    out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
+    for remedy in diagnosis.remedies:
+        out.print(Text(f"try: {remedy}"), soft_wrap=True)
+
+
+def follow(run: Run, where: Target, *, logs: bool = False) -> None:
+    """Watch a run to its end and print its ledger. Raises typer.Exit (1) when the run failed."""
+    try:
+        record = runs.watch(run, where, logs=logs)
+    except KeyboardInterrupt:
+        follow, end = command("watch", run.name), command("stop", run.name)
+        err.print(f"\nthe run goes on. Follow it: {follow}; stop it: {end}", soft_wrap=True)
+        raise
+    _print_record(record)
+    if not record.succeeded:
+        last = record.attempts[-1].training_job if record.attempts else ""
+        if last and not logs:
+            err.print("the end of its log:")
+            for line in runs.last_lines(last):
+                err.print(Text(f"  {line}"), soft_wrap=True)
+        raise typer.Exit(FAILED)
+
+
+def _print_record(record: RunRecord) -> None:
+    out.print(Text(view.totals(record), style="bold"))
+    out.print(view.ledger(record))
+    for line in view.results(record):
+        out.print(Text(line), soft_wrap=True)

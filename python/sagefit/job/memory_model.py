@@ -1,0 +1,154 @@
+"""The ``memory`` block of a job file: what the planner has to know of the model and of the training script.
+
+Limits are far beyond any machine; what exceeds them is a slip of the keyboard.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sagefit.job.values import Fields, Seconds
+
+Layers = Annotated[int, Field(ge=1, le=10_000)]
+Width = Annotated[int, Field(ge=1, le=10_000_000)]
+Batch = Annotated[int, Field(ge=1, le=10_000_000)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+Gib = Annotated[float, Field(ge=0, le=1e9, strict=False, allow_inf_nan=False)]
+
+Knob = Literal[
+    "micro_batch",
+    "accumulation",
+    "gradient_checkpointing",
+    "sequence_length",
+    "evaluation_batch",
+    "precision",
+    "optimizer",
+    "attention",
+    "lora_rank",
+    "workers",
+    "prefetch",
+    "in_memory",
+]
+"""What of the planner's input a hyperparameter may set; ``in_memory`` is whether the script holds its dataset."""
+
+
+class TransformerModel(Fields):
+    """A transformer by its numbers (Hugging Face ``config.json`` terms)."""
+
+    family: Literal["transformer"]
+    params: Annotated[float, Field(gt=0, le=1e14, strict=False, allow_inf_nan=False)]
+    layers: Layers
+    hidden_size: Width
+    heads: Count
+    vocab_size: Annotated[int, Field(ge=1, le=100_000_000)]
+    kv_heads: Count | None = None
+    ffn_size: Width | None = None
+    head_dim: Width | None = None
+    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    encoder_layers: Layers | None = None
+    mlp: Literal["gated", "plain"] | None = None
+    norm: Literal["rms", "layer"] | None = None
+    dropout: bool | None = None
+    tie_embeddings: bool | None = None
+    experts: Count = 1
+    experts_per_token: Count | None = None
+    shared_ffn_size: Width | None = None
+
+
+class VisionModel(Fields):
+    """A vision model by name, square images of ``image_size`` pixels; ``convnet`` is the same family."""
+
+    family: Literal["vision", "convnet"]
+    name: str
+    image_size: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    task: Literal["classification", "detection", "segmentation"] = "classification"
+
+
+class TabularModel(Fields):
+    """Gradient boosting or scikit-learn on one table; ``copies`` of it in memory, where somebody knows."""
+
+    family: Literal["tabular"]
+    library: Literal["xgboost", "scikit-learn"]
+    dtype_bytes: Literal[1, 2, 4, 8] = 8
+    rows: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    columns: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    copies: Annotated[float, Field(ge=1, le=1000, strict=False, allow_inf_nan=False)] | None = None
+
+
+class MeasuredModel(Fields):
+    """Peaks somebody measured, in GiB: per GPU and per host."""
+
+    family: Literal["measured"]
+    gpu_gib: Gib | None = None
+    host_gib: Annotated[float, Field(gt=0, le=1e9, strict=False, allow_inf_nan=False)]
+
+
+Model = Annotated[TransformerModel | VisionModel | TabularModel | MeasuredModel, Field(discriminator="family")]
+
+
+class Loader(Fields):
+    """The data loader: worker processes of each rank, batches fetched ahead by each, bytes of one sample."""
+
+    workers: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    prefetch: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    sample_bytes: Annotated[int, Field(ge=1, le=10**15)] | None = None
+
+
+class Dataset(Fields):
+    """The dataset: its size in GiB and whether the script holds all of it in memory."""
+
+    size_gib: Gib
+    in_memory: bool = False
+
+
+class Trace(Fields):
+    """A function of the training code that builds the model and one batch, for ``sagefit trace``."""
+
+    function: Annotated[str, Field(pattern=r"^[\w./-]+\.py:[A-Za-z_]\w*$")]
+    python: Annotated[str, Field(min_length=1)] | None = None
+    timeout: Annotated[Seconds, Field(ge=1, le=86400)] = 600
+
+
+class Memory(Fields):
+    """What the memory planner has to know. None stands for the hyperparameter, or for the documented default."""
+
+    model: str | Model | None = None
+    method: Literal["full", "lora", "qlora"] = "full"
+    lora_rank: Count | None = None
+    lora_targets: Literal["attention", "all-linear"] | None = None
+    base_dtype: Literal["default", "fp32", "16-bit"] = "default"
+    head: Literal["lm", "classification"] | None = None
+    precision: Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"] | None = None
+    optimizer: Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"] | None = (
+        None
+    )
+    micro_batch: Batch | None = None
+    accumulation: Batch | None = None
+    evaluation_batch: Batch | None = None
+    sequence_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    gradient_checkpointing: bool | None = None
+    attention: Literal["eager", "sdpa", "flash"] | None = None
+    loss: Literal["default", "standard", "chunked", "fused"] = "default"
+    sharding: Literal["none", "zero1", "zero2", "zero3"] = "none"
+    cpu_offload: Literal["none", "optimizer", "parameters"] = "none"
+    world_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    stack: Literal[
+        "hf-trainer",
+        "hf-liger",
+        "ms-swift",
+        "torchtune",
+        "litgpt",
+        "torchtitan",
+        "deepspeed",
+        "megatron",
+        "plain-torch",
+        "tensorflow",
+        "unknown",
+    ] = "unknown"
+    loader: Loader | None = None
+    dataset: Dataset | None = None
+    head_room: Annotated[float, Field(ge=0, le=0.9, strict=False, allow_inf_nan=False)] = 0.10
+    knobs: dict[Knob, str] = {}
+    trace: Trace | None = None

@@ -1,0 +1,124 @@
+"""Rules between the fields of the ``memory`` block. What needs the presets or the hyperparameters is in
+`sagefit.memory.read`.
+
+Sources: the DeepSpeed configuration reference (``offload_optimizer`` is for ZeRO stages 1 to 3, ``offload_param``
+for stage 3 only); the flash-attn README (fp16 and bf16 only); Ainslie et al. 2023 (query heads share key heads in
+groups of one size).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sagefit.job.memory_model import Memory, TabularModel, Trace, TransformerModel
+from sagefit.job.problem import Problem
+
+if TYPE_CHECKING:
+    from sagefit.job.model import Job
+
+_OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
+
+
+def memory_problems(job: Job) -> Iterator[Problem]:
+    """Everything wrong with the memory block of ``job`` that its types do not show."""
+    memory = job.memory
+    if memory is None:
+        return
+    if isinstance(memory.model, TransformerModel):
+        yield from _transformer(memory.model)
+    if isinstance(memory.model, TabularModel):
+        yield from _tabular(memory.model, memory)
+    yield from _method(memory)
+    yield from _offload(memory)
+    if memory.trace is not None:
+        yield from _trace(job, memory.trace)
+
+
+def _transformer(model: TransformerModel) -> Iterator[Problem]:
+    kv_heads = model.kv_heads or model.heads
+    if model.head_dim is None and model.hidden_size % model.heads:
+        yield Problem(
+            ("memory", "model", "heads"),
+            f"{model.heads} heads do not divide hidden_size {model.hidden_size}",
+            "correct one of them, or give head_dim where heads are not hidden_size / heads wide",
+        )
+    if model.params < model.layers * model.hidden_size:
+        yield Problem(
+            ("memory", "model", "params"),
+            f"{model.params:g} parameters are fewer than {model.layers} layers of width {model.hidden_size} have",
+            "write all of them, for example 7.0e9",
+        )
+    if model.heads % kv_heads:
+        yield Problem(
+            ("memory", "model", "kv_heads"),
+            f"{kv_heads} key-value heads do not divide {model.heads} heads, which share them in groups",
+            "correct one of them",
+        )
+    if (model.experts_per_token or 1) > model.experts:
+        yield Problem(
+            ("memory", "model", "experts_per_token"),
+            f"a token cannot visit {model.experts_per_token} of {model.experts} experts",
+            "raise experts, or lower it",
+        )
+    if model.encoder_layers is not None and model.architecture != "encoder-decoder":
+        yield Problem(
+            ("memory", "model", "encoder_layers"),
+            f"the layers of an architecture {model.architecture!r} are all in layers",
+            "remove it, or set architecture: encoder-decoder",
+        )
+
+
+def _tabular(model: TabularModel, memory: Memory) -> Iterator[Problem]:
+    if (model.rows is None) != (model.columns is None):
+        yield Problem(("memory", "model"), "rows and columns give the size together", "give both or none")
+    elif model.rows is None and memory.dataset is None:
+        yield Problem(
+            ("memory", "model"),
+            "the size of the table decides how much memory it needs",
+            "add rows and columns, or memory.dataset.size_gib",
+        )
+
+
+def _method(memory: Memory) -> Iterator[Problem]:
+    if memory.method == "full":
+        for name in ("lora_rank", "lora_targets", "base_dtype"):
+            if name in memory.model_fields_set:
+                yield Problem(
+                    ("memory", name), "method is full, which trains no adapters", "set method: lora, or remove it"
+                )
+    if memory.attention == "flash" and memory.precision == "fp32":
+        yield Problem(
+            ("memory", "attention"),
+            "FlashAttention computes in fp16 and bf16 only, and precision is fp32",
+            "set attention: sdpa, or precision: bf16-mixed",
+        )
+
+
+def _offload(memory: Memory) -> Iterator[Problem]:
+    if memory.cpu_offload == "parameters" and memory.sharding != "zero3":
+        yield Problem(
+            ("memory", "cpu_offload"),
+            f"parameters go to the host only where they are sharded, and sharding is {memory.sharding}",
+            "set sharding: zero3, or cpu_offload: optimizer",
+        )
+    if memory.cpu_offload == "optimizer" and memory.sharding == "none" and memory.stack not in _OFFLOADS_ALONE:
+        yield Problem(
+            ("memory", "cpu_offload"),
+            "DeepSpeed and FSDP move optimizer state to the host only where it is sharded, and sharding is none",
+            "set sharding: zero1, zero2 or zero3",
+        )
+
+
+def _trace(job: Job, trace: Trace) -> Iterator[Problem]:
+    file = trace.function.rpartition(":")[0]
+    if job.code is None:
+        yield Problem(("memory", "trace"), "a traced function is part of the code", "add code.source_dir")
+        return
+    folder = job.local(job.code.source_dir)
+    if not (folder / file).resolve().is_relative_to(folder) or not (folder / file).is_file():
+        yield Problem(
+            ("memory", "trace", "function"),
+            f"no file {file!r} in {job.code.source_dir!r}",
+            "name a file inside code.source_dir and a function in it, such as train.py:build",
+        )

@@ -1,0 +1,29 @@
+"""Predicted peak memory of a training job, per GPU and per host."""
+
+from sagefit.memory.predict import predict
+from sagefit.memory.workload import (
+    GIB,
+    Estimate,
+    Measured,
+    Placement,
+    Prediction,
+    Tabular,
+    Traced,
+    Transformer,
+    Vision,
+    Workload,
+)
+
+__all__ = [
+    "GIB",
+    "Estimate",
+    "Measured",
+    "Placement",
+    "Prediction",
+    "Tabular",
+    "Traced",
+    "Transformer",
+    "Vision",
+    "Workload",
+    "predict",
+]

@@ -1,0 +1,131 @@
+"""From what a job file says of its model to the model's numbers."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sagefit.job import Job
+from sagefit.job.memory_model import MeasuredModel, TabularModel, TransformerModel, VisionModel
+from sagefit.job.problem import Problem
+from sagefit.job.source import Key
+from sagefit.memory import hub_config, vision
+from sagefit.memory.inline import from_numbers
+from sagefit.memory.presets import presets
+from sagefit.memory.workload import Measured, Model, Tabular, Transformer, Vision
+
+_FIELD: Key = ("memory", "model")
+_LARGEST_CONFIG = 10_000_000  # bytes; configurations have a few thousand
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A model, positions that every sample has at least, and assumptions."""
+
+    model: Model
+    sequence: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def resolve(job: Job) -> Resolved | None:
+    """The model of the memory block; None when it names none.
+
+    Raises SagefitError for a name nobody knows and for a configuration that cannot be read.
+    """
+    memory = job.memory
+    if memory is None or memory.model is None:
+        return None
+    given = memory.model
+    if isinstance(given, str):
+        return _with_head(job, _named(job, given))
+    if isinstance(given, TransformerModel):
+        model, notes = from_numbers(given)
+        return _with_head(job, Resolved(model, notes=tuple(notes)))
+    if isinstance(given, VisionModel):
+        return _vision(job, given, (*_FIELD, "name"))
+    if isinstance(given, TabularModel):
+        return Resolved(Tabular(given.library, given.dtype_bytes, given.copies))
+    return _measured(given)
+
+
+def _measured(given: MeasuredModel) -> Resolved:
+    return Resolved(Measured(host_gib=given.host_gib, gpu_gib=given.gpu_gib))
+
+
+def _named(job: Job, name: str) -> Resolved:
+    if preset := presets().get(name.lower()):
+        return Resolved(preset.model, preset.sequence)
+    if path := _path(job, name):
+        return _from_file(job, path)
+    return _vision(job, VisionModel(family="vision", name=name), _FIELD)
+
+
+def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
+    if not vision.known(given.name):
+        raise job.refusal([_unknown(given.name, field)])
+    return Resolved(Vision(given.name, given.image_size or 0, given.task))
+
+
+def _unknown(name: str, field: Key) -> Problem:
+    known = vision.names() if field != _FIELD else [*presets(), *vision.names()]
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    near = near or difflib.get_close_matches(name.lower().rpartition("/")[2], known, n=3, cutoff=0.6)
+    return Problem(
+        field,
+        f"no model is known as {name[:80]!r}" + (", and no file lies there" if field == _FIELD else ""),
+        f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json, or its numbers",
+    )
+
+
+def _from_file(job: Job, path: Path) -> Resolved:
+    try:
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise job.refusal([Problem(_FIELD, f"{path} is too large for a configuration", "name a config.json")])
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, Mapping):
+            raise hub_config.ConfigError("it holds no mapping")
+        model, notes = hub_config.transformer(config)
+    except hub_config.ConfigError as error:
+        knob = "name a config.json of the Hugging Face Hub, or give the numbers with family: transformer"
+        raise job.refusal([Problem(_FIELD, f"{path}: {error}", knob)]) from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not JSON in UTF-8"
+        knob = "paths are relative to the job file"
+        raise job.refusal([Problem(_FIELD, f"{path} cannot be read: {reason}", knob)]) from error
+    return Resolved(model, _fixed_sequence(config), tuple(notes))
+
+
+def _fixed_sequence(config: Mapping[str, Any]) -> int:
+    """Positions of a speech encoder, which pads every sample to its full length (Whisper: 30 s)."""
+    given = config.get("max_source_positions")
+    return given if isinstance(given, int) and 0 < given < 10**6 else 0
+
+
+def _with_head(job: Job, resolved: Resolved) -> Resolved:
+    """What the model is trained for: encoders classify unless the job says ``head: lm``.
+
+    ``architectures`` of a configuration names the class it was pre-trained with, which says nothing of the job.
+    """
+    model = resolved.model
+    if not isinstance(model, Transformer) or job.memory is None:
+        return resolved
+    head = job.memory.head
+    if head is None and model.architecture == "encoder":
+        note = "memory.head is not given; an encoder is taken to classify (head: lm for masked language modelling)"
+        return replace(resolved, model=replace(model, head="classification"), notes=(*resolved.notes, note))
+    return replace(resolved, model=replace(model, head=head or "lm"))
+
+
+def _path(job: Job, name: str) -> Path | None:
+    """The configuration that ``name`` is the path of; a folder stands for the ``config.json`` in it."""
+    try:
+        path = job.local(name)
+        if name and path.is_dir():
+            return path / "config.json"
+        return path if name.endswith(".json") or ("/" in name and path.exists()) else None
+    except (OSError, ValueError):  # a name that no file system can hold
+        return None

@@ -1,0 +1,99 @@
+"""From a workload and a placement to a prediction."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sagefit.memory import bounds, host, transformer, vision
+from sagefit.memory.trace import device_phases
+from sagefit.memory.workload import (
+    GIB,
+    Estimate,
+    Measured,
+    Phases,
+    Placement,
+    Prediction,
+    Tabular,
+    Traced,
+    Transformer,
+    Vision,
+    Workload,
+)
+
+
+@lru_cache(maxsize=4096)
+def predict(workload: Workload, placement: Placement) -> Prediction | None:
+    """Predict the peak memory of one GPU and of one host; None when nothing is known of the model.
+
+    A model that is trained without a GPU keeps its tensors in host memory.
+    """
+    model = workload.model
+    if model is None:
+        return None
+    if isinstance(model, Measured):
+        return _measured(workload, model, placement)
+    on_host = host.phases(workload, placement)
+    gpu = None
+    if isinstance(model, Transformer | Vision | Traced):
+        tensors = _gpu_phases(workload, placement)
+        if placement.gpus_per_host:
+            gpu = _estimate(tensors, bounds.gpu_ratio(workload))
+        else:
+            on_host = _together(on_host, tensors)
+    return Prediction(
+        host=_estimate(on_host, bounds.host_ratio(workload)),
+        gpu=gpu,
+        assumptions=workload.notes + _assumptions(workload, placement),
+        source="trace" if isinstance(model, Traced) else "formula",
+    )
+
+
+def _gpu_phases(workload: Workload, placement: Placement) -> Phases:
+    if isinstance(workload.model, Transformer):
+        return transformer.gpu_phases(workload.model, workload, placement)
+    if isinstance(workload.model, Traced):
+        return device_phases(workload, placement)
+    return vision.gpu_phases(workload, placement)
+
+
+def _estimate(phases: Phases, ratio: float) -> Estimate:
+    totals = {phase: sum(parts.values()) / GIB for phase, parts in phases.items()}
+    binding = max(totals, key=lambda phase: totals[phase])
+    parts = {part: size / GIB for part, size in phases[binding].items() if size > 0}
+    point = sum(parts.values())
+    return Estimate(point, point * ratio, parts, binding, totals)
+
+
+def _measured(workload: Workload, model: Measured, placement: Placement) -> Prediction:
+    def estimate(gib: float) -> Estimate:
+        return _estimate({"run": {"measured": gib * GIB}}, bounds.MEASURED)
+
+    gpu = estimate(model.gpu_gib) if model.gpu_gib and placement.gpus_per_host else None
+    return Prediction(estimate(model.host_gib), gpu, workload.notes, "measured")
+
+
+def _together(on_host: Phases, tensors: Phases) -> Phases:
+    """Tensors of a model that is trained by the CPU, beside what the host holds anyway."""
+    resident = max(on_host.values(), key=lambda parts: sum(parts.values()))
+    return {
+        phase: {**resident, **{name: size for name, size in parts.items() if name != "framework"}}
+        for phase, parts in tensors.items()
+    }
+
+
+def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
+    model = workload.model
+    notes = list(vision.notes(workload))
+    if isinstance(model, Transformer):
+        if workload.stack == "unknown":
+            worst = transformer.worst_stack(model, workload, placement)
+            notes.append(f"the stack is unknown, so the worst one counts: {worst}; memory.stack names yours")
+        if model.position_bias and workload.attention != "eager":
+            notes.append(f"attention is computed eagerly: {model.name or 'this model'} adds positions to its scores")
+        if model.architecture == "encoder-decoder":
+            notes.append("input and output are as long as sequence_length")
+    if workload.accumulation > 1:
+        notes.append(f"gradients are kept over {workload.accumulation} micro-batches; activations are those of one")
+    if not isinstance(model, Tabular) and placement.gpus > 1 and workload.sharding == "none":
+        notes.append(f"every one of {placement.gpus} GPUs holds the whole model: memory.sharding is none")
+    return tuple(notes)

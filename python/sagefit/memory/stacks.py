@@ -1,0 +1,76 @@
+"""What training software adds: the same model needs different memory under different stacks.
+
+Every figure is a count of bytes with a structural reason, or was read off published runs of that stack and is said to
+be. A workload whose stack is unknown is predicted with each of them, and the worst counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sagefit.memory.workload import LoraTargets, Stack
+
+
+@dataclass(frozen=True)
+class StackProfile:
+    """How one training stack uses memory.
+
+    logits: bytes for each token and vocabulary entry at the peak of the loss (logits, their fp32 copy, log-softmax,
+        gradients); ``logits_checkpointed`` the same when activations are checkpointed.
+    norm: bytes that an RMS norm keeps for each hidden element beyond its output, in 16-bit training.
+    repeat_kv: keys and values are repeated to all heads before attention (Hugging Face ``repeat_kv``).
+    adapter: bytes of one LoRA weight, of its gradient and of each optimizer moment.
+    float_embeddings: QLoRA turns what is not quantized into fp32 (PEFT ``prepare_model_for_kbit_training``).
+    step: bytes of temporaries for each byte of trained weights in the optimizer step (``foreach`` has 1, fused 0).
+    engine: mixed precision keeps 16-bit weights and fp32 masters, instead of fp32 weights under autocast.
+    fsdp: sharding is PyTorch's FSDP, else DeepSpeed's ZeRO.
+    old_torch: releases before torch 2.0 are in use too: attention keeps the softmax's input (before 1.12), and
+        ``zero_grad`` keeps gradients through the forward pass.
+    selective: checkpointing recomputes only some operations of a layer.
+    base_16_bit: LoRA's frozen weights are loaded in 16 bits even in mixed precision. Hugging Face's
+        ``from_pretrained`` loads fp32 unless told otherwise.
+    lora_targets: the layers that LoRA adapts when the job file does not say.
+    unties: the head has weights of its own even where the model ties it to the embedding.
+    """
+
+    logits: float = 14
+    logits_checkpointed: float = 12
+    norm: float = 6
+    repeat_kv: bool = True
+    adapter: int = 4
+    float_embeddings: bool = False
+    step: float = 1
+    engine: bool = False
+    fsdp: bool = False
+    old_torch: bool = False
+    selective: bool = False
+    base_16_bit: bool = False
+    lora_targets: LoraTargets = "all-linear"
+    unties: bool = False
+
+
+# Logits. In HF Transformers with bf16: 2 logits + 4 upcast + 4 log-softmax + 4 gradient, 12 measured when
+# checkpointing. ms-swift's
+# runs grow by about 30 (it also computes accuracy from them). LitGPT and torchtune compute the loss in chunks,
+# Liger in the kernel of the head; Megatron's is parallel over the vocabulary.
+PROFILES: dict[Stack, StackProfile] = {
+    "hf-trainer": StackProfile(float_embeddings=True, old_torch=True),
+    "hf-liger": StackProfile(logits=0.5, logits_checkpointed=0.5, norm=2, float_embeddings=True),
+    "ms-swift": StackProfile(logits=30, logits_checkpointed=30, float_embeddings=True, base_16_bit=True),
+    "torchtune": StackProfile(logits=4, logits_checkpointed=4, adapter=2, base_16_bit=True, step=0, fsdp=True),
+    "litgpt": StackProfile(
+        logits=6,
+        logits_checkpointed=6,
+        repeat_kv=False,
+        adapter=2,
+        fsdp=True,
+        base_16_bit=False,
+        lora_targets="attention",
+        unties=True,
+    ),
+    "torchtitan": StackProfile(logits=16, logits_checkpointed=16, step=0, fsdp=True, selective=True),
+    "deepspeed": StackProfile(step=0, engine=True, base_16_bit=True),
+    "megatron": StackProfile(logits=4, logits_checkpointed=4, norm=2, repeat_kv=False, step=0, engine=True),
+    "plain-torch": StackProfile(fsdp=True),
+    "tensorflow": StackProfile(logits=16, logits_checkpointed=16),
+}

@@ -1,0 +1,124 @@
+"""Model states: weights, gradients and optimizer, what sharding leaves of them on one GPU, and what it adds.
+
+Sources: Rajbhandari et al. 2020 (ZeRO); the DeepSpeed, PyTorch FSDP and Hugging Face PEFT documentation for buckets,
+live parameters and data types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sagefit.memory.stacks import StackProfile
+from sagefit.memory.workload import Placement, Workload
+
+NF4 = 0.5625  # 4 bits, and an fp32 constant for each block of 64 (Dettmers et al. 2023, no double quantization)
+LIVE_PARAMETERS = 1e9  # DeepSpeed stage3_max_live_parameters
+SUB_GROUP = 1e9  # DeepSpeed sub_group_size: elements that one step of the sharded optimizer takes at a time
+BUCKET = 5e8  # DeepSpeed reduce_bucket_size and allgather_bucket_size, elements
+MOMENTS = {"adamw": 2, "lion": 1, "sgd-momentum": 1, "sgd": 0}
+EIGHT_BIT = 2.04  # two 8-bit moments, and an fp32 constant for each block of 256 (Dettmers et al. 2022)
+FACTORED = 0.02  # Adafactor keeps a row and a column of each matrix (Shazeer and Stern 2018)
+
+
+class Counts(Protocol):
+    """Elements of a model's parameters: all embeddings, all linear layers, one layer, all adapters."""
+
+    @property
+    def embedding(self) -> float: ...  # noqa: D102
+    @property
+    def linear(self) -> float: ...  # noqa: D102
+    @property
+    def layer(self) -> float: ...  # noqa: D102
+    @property
+    def adapters(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class State:
+    """Bytes on one GPU. ``gathered`` are full layers that a sharded model holds while it computes, ``buckets`` what
+    gradients travel in, ``step`` the temporaries of the optimizer, ``load`` those of loading."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    cast_copies: float
+    gathered: float
+    buckets: float
+    step: float
+    load: float
+
+
+def model_state(workload: Workload, placement: Placement, profile: StackProfile, counts: Counts) -> State:
+    """The states of one rank of ``workload``, before anything is computed."""
+    ranks = max(1, workload.world_size or placement.gpus)
+    stage = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}[workload.sharding]
+    if profile.fsdp and ranks == 1:
+        stage = 0  # FSDP does not shard over one rank; ZeRO runs its engine all the same
+    zero = stage > 0 and not profile.fsdp
+    mixed = workload.precision.endswith("mixed")
+    # DeepSpeed's bf16 mode keeps fp32 masters, so what a job calls pure bf16 is mixed precision there.
+    engine = (profile.engine or zero) and workload.precision != "fp32"
+    weight = 4 if workload.precision == "fp32" or (mixed and not engine) else 2
+    total = counts.embedding + counts.linear
+    if workload.method == "full":
+        trained, size, frozen = total, weight, 0.0
+    else:
+        trained, size = counts.adapters, profile.adapter
+        frozen = _frozen(workload, profile, counts, weight)
+    masters = 4 if engine and size == 2 else 0
+    optimizer = trained * (masters + _optimizer(workload.optimizer, 4 if masters else size))
+    weights, gradients = frozen + trained * size, trained * size
+    owned = trained / ranks if stage else trained
+    offloaded = workload.cpu_offload != "none"
+    return State(
+        weights=0.0 if stage == 3 and workload.cpu_offload == "parameters" else weights / (ranks if stage == 3 else 1),
+        gradients=gradients / (ranks if stage >= 2 else 1),
+        optimizer=0.0 if offloaded else optimizer / (ranks if stage else 1),
+        cast_copies=2 * counts.linear if mixed and not engine and stage < 3 and frozen in (0.0, 4 * total) else 0.0,
+        gathered=_gathered(workload, profile, counts, weights / total, ranks) if stage == 3 else 0.0,
+        buckets=size * _bucket(stage, ranks, trained, counts),
+        step=0.0 if offloaded else _step(workload, profile, owned, size, zero=zero),
+        load=2 * counts.layer if workload.method == "qlora" else 0.0,
+    )
+
+
+def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored: float, ranks: int) -> float:
+    """Bytes of whole layers beside a rank's own shard: two layers of FSDP, or what ZeRO-3 may keep alive."""
+    compute = 4 if workload.precision == "fp32" else 2
+    live = 2 * counts.layer if profile.fsdp else LIVE_PARAMETERS + counts.layer
+    others = (counts.embedding + counts.linear) * (1 - 1 / ranks) if ranks > 1 else counts.embedding + counts.linear
+    return min(compute, stored) * min(others, live + counts.embedding)
+
+
+def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
+    """Gradients in flight, elements. DistributedDataParallel's buckets hold a second copy of all of them."""
+    if ranks == 1 and stage == 0:
+        return 0.0
+    return min(trained, {0: trained, 3: counts.layer}.get(stage, BUCKET))
+
+
+def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
+    """Bytes of the base model under LoRA and QLoRA."""
+    if workload.method == "qlora":
+        return NF4 * counts.linear + (4 if profile.float_embeddings else 2) * counts.embedding
+    if workload.base_dtype != "default":
+        weight = {"fp32": 4, "16-bit": 2}[workload.base_dtype]
+    elif profile.base_16_bit and workload.precision != "fp32":
+        weight = 2
+    return weight * (counts.embedding + counts.linear)
+
+
+def _optimizer(optimizer: str, moment: int) -> float:
+    if optimizer.endswith("8bit"):
+        return EIGHT_BIT
+    return moment * MOMENTS[optimizer] if optimizer in MOMENTS else FACTORED * 4
+
+
+def _step(workload: Workload, profile: StackProfile, owned: float, size: int, *, zero: bool) -> float:
+    """Temporaries: ``foreach`` optimizers hold one more copy; ZeRO makes fp32 gradients of a sub-group besides."""
+    if workload.optimizer not in MOMENTS or workload.optimizer == "sgd":
+        return 0.0
+    if zero and workload.method == "full":
+        return (8 if size == 2 else 4) * min(owned, SUB_GROUP)
+    return profile.step * size * owned

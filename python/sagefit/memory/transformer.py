@@ -1,0 +1,100 @@
+"""Peak GPU memory of training a transformer, by phase and part, in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sagefit.memory import activations
+from sagefit.memory.architecture import adapter_params, embedding_params
+from sagefit.memory.overhead import peak, with_overhead
+from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.states import State, model_state
+from sagefit.memory.workload import Phases, Placement, Stack, Transformer, Workload
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Elements of a transformer's parameters, by what quantization, adapters and sharding treat differently."""
+
+    embedding: float
+    linear: float
+    layer: float
+    adapters: float
+
+
+def sizes(model: Transformer, workload: Workload, profile: StackProfile) -> Sizes:
+    """Count elements. The stated parameter count is the truth; all that is no embedding counts as linear layers."""
+    embedding = min(embedding_params(model), 0.9 * model.params)
+    linear = model.params - embedding
+    if profile.unties and model.tied:
+        embedding += model.vocab * model.hidden
+    targets = workload.lora_targets or profile.lora_targets
+    adapters = 0 if workload.method == "full" else adapter_params(model, workload.lora_rank, targets)
+    return Sizes(embedding, linear, linear / (model.layers + model.encoder_layers), float(adapters))
+
+
+def gpu_phases(model: Transformer, workload: Workload, placement: Placement) -> Phases:
+    """Bytes of one GPU by phase and part. An unknown stack is predicted as the one that needs most."""
+    stack = worst_stack(model, workload, placement) if workload.stack == "unknown" else workload.stack
+    return _device_phases(model, workload, placement, stack)
+
+
+@lru_cache(maxsize=4096)
+def worst_stack(model: Transformer, workload: Workload, placement: Placement) -> Stack:
+    """The known stack under which this workload needs most."""
+    return max(PROFILES, key=lambda stack: peak(_device_phases(model, workload, placement, stack)))
+
+
+def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
+    return with_overhead(_phases(model, workload, placement, PROFILES[stack]), placement)
+
+
+def _phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
+    state = model_state(workload, placement, profile, sizes(model, workload, profile))
+    tokens = workload.micro_batch * workload.sequence_length
+    layers = model.layers + model.encoder_layers
+    saved = activations.layer(model, workload, profile) * tokens
+    logits = activations.logits(model, workload, profile) * tokens
+    scores = activations.score_gradients(model, workload) * tokens
+    kept, live, casts = saved * layers, 0.0, state.cast_copies
+    if workload.gradient_checkpointing:
+        each = activations.selective if profile.selective else activations.layer_input
+        whole, kept = kept, min(kept, each(model, workload) * tokens * layers)
+        live = min(saved, whole - kept)
+        casts /= layers  # backward casts again what it recomputes
+    old = state.gradients if workload.accumulation > 1 or profile.old_torch else 0.0
+
+    base = {"weights": state.weights, "optimizer": state.optimizer}
+    # Forward ends with all activations and the loss.
+    forward = base | {
+        "gradients": old,
+        "activations": kept,
+        "logits": logits,
+        "temporaries": state.cast_copies,
+        "communication": state.gathered,
+    }
+    # Backward starts with all activations and old gradients, and ends with one layer's and all gradients.
+    start = base | {"gradients": old, "activations": kept + live, "temporaries": casts + scores}
+    end = base | {"gradients": state.gradients, "activations": saved, "temporaries": scores}
+    backward = max(start, end, key=lambda parts: sum(parts.values()))
+    phases = {
+        "load": {"weights": state.weights, "temporaries": state.load},
+        "forward": forward,
+        "backward": backward | {"communication": state.gathered + state.buckets},
+        "step": base | {"gradients": state.gradients, "temporaries": state.step},
+        "checkpoint": base | {"communication": state.gathered},
+    }
+    if workload.evaluation_batch is not None:
+        phases["evaluation"] = base | _evaluation(model, workload, profile, state)
+    return phases
+
+
+def _evaluation(model: Transformer, workload: Workload, profile: StackProfile, state: State) -> dict[str, float]:
+    """Without gradients one layer's activations live at a time; logits and their fp32 copy are kept."""
+    tokens = (workload.evaluation_batch or 0) * workload.sequence_length
+    return {
+        "activations": activations.layer(model, workload, profile) * tokens,
+        "logits": (6.0 if model.head == "lm" else 0.0) * tokens * model.vocab,
+        "communication": state.gathered,
+    }

@@ -1,0 +1,209 @@
+"""Peak GPU memory of training a vision model, by phase and part, in bytes.
+
+The table holds what a traced step reserves at a few batches; here it is read at the batch and image size of the
+workload, with the states of its optimizer, and turned into device bytes. An image of another size counts as that many
+images of the default size: feature maps and tokens grow with the area. Attention that keeps its scores, which fused
+attention does not, grows with the square of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sagefit.memory.overhead import NCCL, peak
+from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.states import State, model_state
+from sagefit.memory.vision_models import BATCHES, MIB, Found, default_image_size, find, known, names, resolve
+from sagefit.memory.workload import Phases, Placement, Stack, Vision, Workload
+
+__all__ = [
+    "CONSTANTS",
+    "Constants",
+    "default_image_size",
+    "find",
+    "gpu_phases",
+    "known",
+    "names",
+    "notes",
+    "resolve",
+    "tensor_phases",
+]
+
+# What a task has beyond its backbone, as factors on activations and on parameters. Traced with torchvision 0.28:
+# segmentation keeps 1.5 to 3.0 times the activations of its backbone at the same image size, because the last stages
+# are not strided, and has 0.6 to 2.0 times the parameters. Detection: a feature pyramid and region proposals add 0.2 to
+# ResNet-50, and Faster R-CNN and Mask R-CNN have 1.63 and 1.74 times the parameters; that torchvision freezes the
+# first layers and all batch norms, which halves the activations, is left to be a margin.
+TASKS = {"classification": (1.0, 1.0), "detection": (1.25, 1.75), "segmentation": (3.0, 2.0)}
+# Bytes of input for each value of an image: two prefetched fp32 batches and one of bytes, as timm's loader has.
+INPUT = 2 * 4 + 1
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What tensors do not explain.
+
+    ``context`` is the device memory, in bytes, of a process without tensors: CUDA context, kernels, libraries. It
+    depends on the CUDA release (kernels are loaded lazily since 11.7) more than on the GPU, but published runs say
+    only the GPU. ``other`` is that of a GPU without runs. ``factor`` is device bytes for each byte that the replayed
+    allocator reserves.
+    """
+
+    context: Mapping[str, float]
+    other: float
+    factor: float
+
+
+# Fitted with vision_fit.fit on published runs: 2,128 of 510 timm models on an A100 (GPUMemNet's sheet), 56 of five
+# models on an L40S (milabench). ``other`` is their mean; others publish 1,237 MiB on an A100 and 1,343 MiB on a V100.
+CONSTANTS = Constants(context={"A100": 1731 * MIB, "L40S": 894 * MIB}, other=1312 * MIB, factor=1.02)
+
+# One stack of each kind that matters here: of the rest of a profile nothing concerns images.
+_DIFFERENT: list[Stack] = list(
+    {(p.engine, p.fsdp, p.step, stack == "tensorflow"): stack for stack, p in PROFILES.items()}.values()
+)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Parameters as `model_state` counts them. The largest layer of a vision model is taken as a tenth of it."""
+
+    linear: float
+    layer: float
+    embedding: float = 0.0
+    adapters: float = 0.0
+
+
+def gpu_phases(workload: Workload, placement: Placement, constants: Constants | None = None) -> Phases:
+    """Bytes of one GPU by phase and part.
+
+    An unknown stack is predicted as the one that needs most. Raises KeyError for a model that is not `known`.
+    """
+    constants = constants or CONSTANTS
+    context = constants.context.get(gpu_model(placement), constants.other)
+    context += NCCL if placement.gpus > 1 else 0.0
+    return {
+        phase: {**parts, "allocator": (constants.factor - 1) * sum(parts.values()), "framework": context}
+        for phase, parts in tensor_phases(workload, placement).items()
+    }
+
+
+def gpu_model(placement: Placement) -> str:
+    """The GPU without its memory: ``A100`` of ``A100-40GB``."""
+    return placement.gpu.partition("-")[0]
+
+
+def tensor_phases(workload: Workload, placement: Placement) -> Phases:
+    """What `gpu_phases` adds its constants to."""
+    if not isinstance(workload.model, Vision):
+        raise TypeError("the workload's model is no vision model")
+    found = resolve(workload.model)
+    stacks = _DIFFERENT if workload.stack == "unknown" else [workload.stack]
+    return max((_phases(found, workload, placement, stack) for stack in stacks), key=peak)
+
+
+def notes(workload: Workload) -> tuple[str, ...]:
+    """What is assumed of a vision workload, for the reader of the result."""
+    if not isinstance(workload.model, Vision):
+        return ()
+    found = resolve(workload.model)
+    said = []
+    if not workload.model.image_size:
+        said.append(f"images are {found.size} x {found.size}, the default of {found.model.name}")
+    if found.task != "classification":
+        maps, heads = TASKS[found.task]
+        said.append(f"{found.task} has {maps:g} x the activations and {heads:g} x the parameters of {found.model.name}")
+    if workload.gradient_checkpointing and found.model.checkpointed is None:
+        said.append(f"{found.model.name} has no switch for gradient checkpointing, so it saves nothing here")
+    if workload.method != "full":
+        said.append("all parameters of a vision model are taken to be trained")
+    return tuple(said)
+
+
+def _phases(found: Found, workload: Workload, placement: Placement, stack: Stack) -> Phases:
+    model = found.model
+    maps, heads = TASKS[found.task]
+    area = (found.size / model.size) ** 2
+    images = workload.micro_batch * area
+    parameters = model.parameters * heads
+    state = _state(workload, placement, parameters, PROFILES[stack])
+    activations, reserved = _activations(found, workload, images, area)
+    activations, reserved = maps * activations, maps * reserved
+    # The replay held whole gradients, of the backbone alone; here they may be sharded, or those of more layers.
+    dtype = 2 if workload.precision == "bf16" else 4
+    gradients = state.gradients - dtype * maps * model.parameters
+    temporaries = max(0.0, reserved - activations + gradients)
+    if stack == "tensorflow":  # Keras: outputs of all layers, weights, gradients, slots
+        temporaries = state.gradients
+
+    base = {"weights": state.weights + model.buffers, "optimizer": state.optimizer}
+    inputs = INPUT * 3.0 * found.size**2
+    phases = {
+        "load": {"weights": state.weights + model.buffers},
+        "backward": base
+        | {
+            "activations": activations,
+            "temporaries": temporaries,
+            "gradients": state.gradients if workload.accumulation > 1 else 0.0,
+            "input": inputs * workload.micro_batch,
+            "communication": state.gathered + _buckets(workload, placement, state),
+        },
+        "step": base
+        | {
+            "gradients": state.gradients,
+            "temporaries": state.step,
+            "input": inputs * workload.micro_batch,
+            "communication": _buckets(workload, placement, state),
+        },
+        "checkpoint": base | {"communication": state.gathered},
+    }
+    if workload.evaluation_batch is not None:
+        phases["evaluation"] = base | {
+            "activations": maps * model.evaluation * area * workload.evaluation_batch * dtype / 4,
+            "input": inputs * workload.evaluation_batch,
+            "communication": state.gathered,
+        }
+    return phases
+
+
+def _state(workload: Workload, placement: Placement, parameters: float, profile: StackProfile) -> State:
+    """The states of one rank; all parameters are trained."""
+    sizes = _Sizes(linear=parameters, layer=parameters / 10)
+    full = workload if workload.method == "full" else replace(workload, method="full")
+    return model_state(full, placement, profile, sizes)
+
+
+def _buckets(workload: Workload, placement: Placement, state: State) -> float:
+    """DistributedDataParallel copies gradients into buckets (``gradient_as_bucket_view`` is off by default)."""
+    ranks = workload.world_size or placement.gpus
+    return state.gradients if ranks > 1 and workload.sharding == "none" else state.buckets
+
+
+def _activations(found: Found, workload: Workload, images: float, area: float) -> tuple[float, float]:
+    """Bytes saved for backward, and bytes reserved for a step: never less than the first."""
+    model = found.model
+    mixed = workload.precision.endswith("mixed")
+    scores = model.attention * max(0.0, area - 1) * images
+    saved = (model.half_saved if mixed else model.saved) * images + scores
+    reserved = max(saved, between(model.half_reserved if mixed else model.reserved, images) + scores)
+    if workload.gradient_checkpointing and model.checkpointed:
+        # The model's own switch keeps the inputs of blocks. It was traced in fp32; of that, autocast shrinks what is no
+        # gradient as it shrinks everything else, and adds 16-bit copies of the weights.
+        gradients = 4.0 * model.parameters
+        kept = max(0.0, between(model.checkpointed, images) - gradients)
+        if mixed:
+            kept = kept * model.half_saved / model.saved + 2 * model.parameters
+        reserved = min(reserved, kept + gradients)
+        saved = min(saved, max(0.0, reserved - gradients))
+    half = 0.5 if workload.precision == "bf16" else 1.0
+    return saved * half, reserved * half
+
+
+def between(points: Sequence[float], images: float) -> float:
+    """Bytes at ``images``, on the line through the two nearest of `BATCHES`; below the first its value."""
+    if images <= BATCHES[0]:
+        return points[0]
+    at = next((i for i, batch in enumerate(BATCHES) if images <= batch), len(BATCHES) - 1)
+    slope = (points[at] - points[at - 1]) / (BATCHES[at] - BATCHES[at - 1])
+    return points[at - 1] + slope * (images - BATCHES[at - 1])

@@ -1,0 +1,203 @@
+"""What the planner predicts for: a model, how it is trained, and where.
+
+Bytes are bytes, GiB are 1024**3. A batch is what one GPU (or one host, without GPUs) works on at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+GIB = 1024**3
+
+Method = Literal["full", "lora", "qlora"]
+Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
+Optimizer = Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"]
+Attention = Literal["eager", "sdpa", "flash"]
+Sharding = Literal["none", "zero1", "zero2", "zero3"]
+LoraTargets = Literal["attention", "all-linear"]
+Offload = Literal["none", "optimizer", "parameters"]
+Loss = Literal["default", "standard", "chunked", "fused"]
+Stack = Literal[
+    "hf-trainer",
+    "hf-liger",
+    "ms-swift",
+    "torchtune",
+    "litgpt",
+    "torchtitan",
+    "deepspeed",
+    "megatron",
+    "plain-torch",
+    "tensorflow",
+    "unknown",
+]
+
+Phases = dict[str, dict[str, float]]
+"""Bytes by phase and part: what each family of models computes."""
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A transformer by its numbers, in the terms of a Hugging Face ``config.json``.
+
+    ``params`` counts all parameters, those of every expert included. ``layers`` are those of the decoder, or of
+    the encoder of an encoder; an encoder-decoder has ``encoder_layers`` besides. ``ffn`` is the width of one expert;
+    ``dense_layers`` of a mixture have one MLP of ``dense_ffn`` instead of experts. ``position_bias`` says that the
+    model's own code computes attention scores in full (T5's relative positions, ALiBi).
+    """
+
+    params: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    name: str = ""
+    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    encoder_layers: int = 0
+    gated: bool = True
+    norm: Literal["rms", "layer"] = "rms"
+    dropout: bool = False
+    tied: bool = False
+    head: Literal["lm", "classification"] = "lm"
+    experts: int = 1
+    experts_per_token: int = 1
+    shared_ffn: int = 0
+    position_bias: bool = False
+    dense_layers: int = 0
+    dense_ffn: int = 0
+
+
+@dataclass(frozen=True)
+class Vision:
+    """A vision model by its name in ``vision_models.csv``; images are square, in pixels."""
+
+    name: str
+    image_size: int
+    task: Literal["classification", "detection", "segmentation"] = "classification"
+
+
+@dataclass(frozen=True)
+class Tabular:
+    """A model of tabular data, fitted on one host."""
+
+    library: Literal["xgboost", "scikit-learn"]
+    dtype_bytes: int = 8
+    copies: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Peaks somebody measured: of one GPU and of one host, in GiB."""
+
+    host_gib: float
+    gpu_gib: float | None = None
+
+
+@dataclass(frozen=True)
+class TracedPoint:
+    """Peaks of a traced model at one batch, in bytes by phase and part: of a ``single`` batch, of one more that is
+    ``accumulating`` gradients, and of ``evaluation``. Without optimizer state, which is the same at every batch.
+    """
+
+    batch: int
+    checkpointing: bool
+    peaks: dict[str, Phases]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What an exact trace of the user's own model counted: tensors on one GPU, in bytes.
+
+    ``family`` says which calibration to device bytes applies, ``key`` which inputs were traced; ``parameters`` and
+    ``trained`` are counts. ``optimizers`` holds ``state`` and ``temporaries`` of the step for each optimizer.
+    """
+
+    key: str
+    family: Literal["transformer", "vision"]
+    parameters: int
+    trained: int
+    weights: int
+    buffers: int
+    gradients: int
+    optimizers: dict[str, dict[str, int]] = field(compare=False)
+    points: tuple[TracedPoint, ...] = field(compare=False)
+
+
+Model = Transformer | Vision | Tabular | Measured | Traced
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One attempt of a job as the planner sees it, with every default filled in.
+
+    ``model`` is None when the job file says nothing of its memory. ``world_size`` None means all GPUs of the
+    placement, ``lora_targets`` None what the stack adapts by habit. ``notes`` are assumptions made while reading, for
+    the reader of the result.
+    """
+
+    model: Model | None
+    method: Method = "full"
+    lora_rank: int = 16
+    lora_targets: LoraTargets | None = None
+    precision: Precision = "fp32"
+    optimizer: Optimizer = "adamw"
+    micro_batch: int = 1
+    accumulation: int = 1
+    sequence_length: int = 512
+    gradient_checkpointing: bool = False
+    attention: Attention = "sdpa"
+    sharding: Sharding = "none"
+    cpu_offload: Offload = "none"
+    world_size: int | None = None
+    stack: Stack = "unknown"
+    loss: Loss = "default"
+    base_dtype: Literal["default", "fp32", "16-bit"] = "default"
+    workers: int = 0
+    prefetch: int = 2
+    sample_bytes: int | None = None
+    dataset_gib: float = 0.0
+    dataset_in_memory: bool = False
+    evaluation_batch: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a workload runs: hosts, GPUs of each, and the GPU's model as the instance catalog names it."""
+
+    hosts: int = 1
+    gpus_per_host: int = 0
+    gpu: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all hosts."""
+        return self.hosts * self.gpus_per_host
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Predicted peak memory of one GPU or one host, in GiB.
+
+    ``parts`` sum to ``point`` and are those of ``phase``, the phase that binds; ``phases`` holds the sum of each.
+    ``upper`` is what a measurement exceeds in about one case of twenty.
+    """
+
+    point: float
+    upper: float
+    parts: dict[str, float]
+    phase: str
+    phases: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Both estimates of a workload on a placement; ``gpu`` is None without GPUs or without a model to judge."""
+
+    host: Estimate
+    gpu: Estimate | None
+    assumptions: tuple[str, ...] = ()
+    source: Literal["formula", "trace", "measured"] = "formula"

@@ -1,0 +1,100 @@
+"""The answer for one job: predicted need, the instances judged, the attempts, and what would help if nothing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sagefit.attempts import PlannedAttempt, graph, is_estimated, market, plan_attempts, worst_case_usd
+from sagefit.attempts.advice import Advice, advise, nearest
+from sagefit.attempts.auto import first_choice
+from sagefit.catalog import price
+from sagefit.catalog.candidate import Verdict
+from sagefit.catalog.choose import Candidate
+from sagefit.errors import DOES_NOT_FIT, DONE
+from sagefit.job import Job
+from sagefit.memory import Workload
+from sagefit.memory.read import read
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """What is known of a job before it runs. Prices are those of ``region``.
+
+    ``shown`` is the candidate that the predicted need is of: the chosen one, else the one that misses by least. None
+    where the job file does not say what is trained.
+    """
+
+    job: Job
+    region: str
+    workload: Workload
+    candidates: list[Candidate]
+    chosen: Candidate | None
+    shown: Candidate | None
+    attempts: list[PlannedAttempt]
+    advice: list[Advice]
+
+    @property
+    def verdict(self) -> Verdict:
+        """FITS where something was chosen, else how near the nearest comes; UNKNOWN where there is nothing to judge."""
+        return self.shown.verdict if self.shown else "UNKNOWN"
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when the need is known and nothing that the job may use is sure to hold it."""
+        return DOES_NOT_FIT if self.verdict in ("RISKY", "OOM") else DONE
+
+    @property
+    def worst_case_usd(self) -> float | None:
+        """What a run costs at worst; None without attempts or without a price."""
+        return worst_case_usd(self.attempts, self.region) if self.attempts else None
+
+    @property
+    def prices_estimated(self) -> bool:
+        """Whether a price behind the worst case is estimated."""
+        return bool(self.attempts) and is_estimated(self.attempts, self.region)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the prediction takes for granted."""
+        noted = self.shown.prediction.assumptions if self.shown and self.shown.prediction else ()
+        return list(dict.fromkeys((*self.workload.notes, *noted)))
+
+
+def size_job(job: Job, region: str) -> Sizing:
+    """Predict ``job`` and judge what it may run on. Raises SagefitError for a job that cannot be read as a workload."""
+    workload = read(job)
+    if job.attempts != "auto":
+        return _written(job, region, workload)
+    found = market.choices(job, workload)
+    chosen = first_choice(found)
+    attempts = graph(job, workload, found) if chosen else []
+    advice = [] if chosen else advise(job, workload, found)
+    return _sizing(job, region, workload, found, chosen, attempts, advice)
+
+
+def _written(job: Job, region: str, workload: Workload) -> Sizing:
+    """Written attempts are the user's choice: each is judged as it stands, and the first that fits is the chosen."""
+    attempts = plan_attempts(job)
+    found = [attempt.fit for attempt in attempts if attempt.fit]
+    chosen = next((fit for fit in found if fit.verdict == "FITS"), None)
+    return _sizing(job, region, workload, found, chosen, attempts, [])
+
+
+def _sizing(
+    job: Job,
+    region: str,
+    workload: Workload,
+    found: Sequence[Candidate],
+    chosen: Candidate | None,
+    attempts: list[PlannedAttempt],
+    advice: list[Advice],
+) -> Sizing:
+    priced = [_priced(candidate, region) for candidate in found]
+    own = next((p for p, c in zip(priced, found, strict=True) if c is chosen and c.verdict == "FITS"), None)
+    return Sizing(job, region, workload, priced, own, own or nearest(priced), attempts, advice)
+
+
+def _priced(candidate: Candidate, region: str) -> Candidate:
+    known = price(candidate.instance_type, region)
+    return candidate if candidate.price is known else replace(candidate, price=known)

@@ -1,0 +1,156 @@
+"""Leave one model out: how good point and bound are for a model that neither has seen.
+
+The bound of each model is the conformal quantile of all other models' runs, and the one constant that was read off a
+single stack's runs (`FITTED`) is chosen again without it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from accuracy.runs import Run
+from sagefit.memory import GIB, bounds, predict, vision, vision_fit
+from sagefit.memory.overhead import peak
+from sagefit.memory.stacks import PROFILES
+from sagefit.memory.workload import Stack
+
+FITTED: Stack = "ms-swift"
+CANDIDATES = range(14, 46, 2)
+MODELS = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run with what was predicted for it, in GiB, comparable with what was measured."""
+
+    run: Run
+    point: float
+    upper: float
+
+    @property
+    def error(self) -> float:
+        """Absolute error of the point, as a share of the measured value."""
+        return abs(self.point / self.run.measured - 1)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a group of outcomes shows; shares and ratios."""
+
+    runs: int
+    models: int
+    median: float
+    p90: float
+    above: float
+    upper: float
+
+
+def outcomes(runs: Sequence[Run]) -> list[Outcome]:
+    """Every run as predicted without its model."""
+    found: list[Outcome] = []
+    for model in sorted({run.model for run in runs}):
+        held = [run for run in runs if run.model == model]
+        rest = [run for run in runs if run.model != model]
+        with _fitted_without(rest, held):
+            table = ratios(rest)
+            for run in held:
+                point = run.comparable()
+                found.append(Outcome(run, point, point * bounds.gpu_ratio(run.workload, table)))
+    return sorted(found, key=lambda outcome: outcome.run.id)
+
+
+def vision_outcomes(runs: Sequence[Run]) -> list[Outcome]:
+    """Every vision run with constants fitted without its model, and a bound from such points of the other models."""
+    points: dict[str, float] = {}
+    for model in {run.model for run in runs}:
+        constants = vision_fit.fit([_measurement(run) for run in runs if run.model != model])
+        for run in runs:
+            if run.model == model:
+                points[run.id] = peak(vision.gpu_phases(run.workload, run.placement, constants)) / GIB
+    ratio = {run.id: run.measured / points[run.id] for run in runs}
+    bound = {
+        model: bounds.quantile(ratio[run.id] for run in runs if run.model != model)
+        for model in {run.model for run in runs}
+    }
+    return [Outcome(run, points[run.id], points[run.id] * max(1.0, bound[run.model])) for run in runs]
+
+
+def _measurement(run: Run) -> vision_fit.Measurement:
+    return run.workload, run.placement, run.measured * GIB
+
+
+def ratios(runs: Iterable[Run]) -> dict[str, float]:
+    """The bound of each group that has enough runs of enough models, and of each family's widest group."""
+    members = _members(runs)
+    return {
+        group: round(bounds.quantile(run.ratio for run in found), 3)
+        for group, found in sorted(members.items())
+        if group in bounds.WIDEST or (len(found) >= bounds.ENOUGH and len({run.model for run in found}) >= MODELS)
+    }
+
+
+def scores(found: Iterable[Outcome]) -> dict[str, Score]:
+    """Outcomes by group, the widest groups included."""
+    members: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in found:
+        for group in bounds.groups(outcome.run.workload):
+            members[group].append(outcome)
+    return {group: score(each) for group, each in sorted(members.items())}
+
+
+def score(found: Sequence[Outcome]) -> Score:
+    """Median and 90 % quantile of the error, share of runs above the bound, median of bound over measured."""
+    errors = sorted(outcome.error for outcome in found)
+    return Score(
+        runs=len(found),
+        models=len({outcome.run.model for outcome in found}),
+        median=statistics.median(errors),
+        p90=errors[int(0.9 * (len(errors) - 1))],
+        above=sum(outcome.run.measured > outcome.upper for outcome in found) / len(found),
+        upper=statistics.median(outcome.upper / outcome.run.measured for outcome in found),
+    )
+
+
+def rule_errors(runs: Sequence[Run], rule: Callable[..., float]) -> tuple[float, float, float]:
+    """Median error, 90 % quantile and share below the measured value of a rule that others use."""
+    ratio = [rule(run.workload, run.placement) / run.measured for run in runs]
+    errors = sorted(abs(each - 1) for each in ratio)
+    below = sum(each < 1 for each in ratio) / len(ratio)
+    return statistics.median(errors), errors[int(0.9 * (len(errors) - 1))], below
+
+
+def _members(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    members: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        for group in bounds.groups(run.workload):
+            members[group].append(run)
+    return members
+
+
+@contextmanager
+def _fitted_without(rest: Sequence[Run], held: Sequence[Run]) -> Iterator[None]:
+    """Choose the fitted constant on the other models, when the held-out model has runs of that stack."""
+    if all(run.workload.stack != FITTED for run in held):
+        yield
+        return
+    kept = PROFILES[FITTED]
+    known = [run for run in rest if run.workload.stack == FITTED]
+
+    def wrong(logits: int) -> float:
+        _use(logits)
+        return statistics.median(abs(run.ratio - 1) for run in known)
+
+    def _use(logits: int) -> None:
+        PROFILES[FITTED] = replace(kept, logits=logits, logits_checkpointed=logits)
+        predict.cache_clear()
+
+    try:
+        _use(min(CANDIDATES, key=wrong))
+        yield
+    finally:
+        PROFILES[FITTED] = kept
+        predict.cache_clear()

@@ -1,0 +1,44 @@
+"""A job whose attempts Sagefit makes: sized, planned, run out of memory, and finished by the attempt it foresaw."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.conftest import World
+from sagefit.paths import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+
+EXAMPLE = ROOT / "examples" / "quickstart"
+JOB = {
+    "platform": "dev",
+    "code": {"source_dir": str(EXAMPLE), "entry_point": "train.py", "exclude": ["data/**"]},
+    "image": {"framework": "sklearn", "version": "1.2-1"},
+    "inputs": {name: str(EXAMPLE / "data" / name) for name in ("train", "test")},
+    "hyperparameters": {"epochs": 2, "cache": True},
+    "resources": {
+        "instance_type": ["ml.m5.large", "ml.m5.xlarge", "ml.r5.large"],
+        "max_runtime": "10m",
+        "poll_interval": "1s",
+    },
+    # Too little, as a measurement on other data would be: the first attempt dies of it.
+    "memory": {"model": {"family": "measured", "host_gib": 5.5}},
+}
+
+
+def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, tmp_path: Path) -> None:
+    job = tmp_path / "measured.yaml"
+    job.write_text(yaml.safe_dump(JOB), encoding="utf-8")
+    sized = json.loads(world.sagefit("size", "--json", job).out)
+    assert sized["chosen"] == "ml.m5.large"
+    first = sized["attempts"][0]
+    world.sagefit("run", job, "--yes")
+    record = json.loads(world.sagefit("runs", job, "--json").out.splitlines()[0])
+    assert record["status"] == "SUCCEEDED"
+    assert [attempt["outcome"] for attempt in record["attempts"]] == ["host_memory", "completed"]
+    assert [attempt["name"] for attempt in record["attempts"]] == ["main", first["next"]["host_memory"]]
+    assert record["attempts"][1]["instance_type"] == "ml.r5.large"

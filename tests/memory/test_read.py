@@ -1,0 +1,375 @@
+"""From a job file to a workload: names, hyperparameters, contradictions, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job_files import write_job
+from sagefit.errors import INVALID, SagefitError
+from sagefit.job import Job, load_job
+from sagefit.memory.knobs import DEFAULTS, name_of
+from sagefit.memory.read import read
+from sagefit.memory.workload import GIB, Measured, Tabular, Transformer, Vision
+from sagefit.paths import ROOT
+
+LLAMA = {
+    "family": "transformer",
+    "params": 6.74e9,
+    "layers": 32,
+    "hidden_size": 4096,
+    "heads": 32,
+    "kv_heads": 32,
+    "ffn_size": 11008,
+    "vocab_size": 32000,
+}
+
+
+def job(folder: Path, memory: dict[str, Any] | None, hyperparameters: dict[str, Any] | None = None) -> Job:
+    return load_job(str(write_job(folder, {"memory": memory, "hyperparameters": hyperparameters or {"epochs": 1}})))
+
+
+def refusal(folder: Path, memory: dict[str, Any], hyperparameters: dict[str, Any] | None = None) -> str:
+    with pytest.raises(SagefitError) as caught:
+        read(job(folder, memory, hyperparameters))
+    assert caught.value.exit_code == INVALID
+    return caught.value.message
+
+
+def test_the_example_of_the_contract(tmp_path: Path) -> None:
+    memory = {
+        "model": "bert-large-uncased",
+        "method": "full",
+        "precision": "bf16-mixed",
+        "optimizer": "adamw",
+        "micro_batch": 32,
+        "sequence_length": 512,
+        "gradient_checkpointing": False,
+        "attention": "sdpa",
+        "sharding": "none",
+        "world_size": None,
+        "stack": "hf-trainer",
+        "loader": {"workers": 4, "prefetch": 2, "sample_bytes": 4096},
+        "dataset": {"size_gib": 2, "in_memory": False},
+    }
+    hyperparameters = {"epochs": 3, "per_device_train_batch_size": 32, "gradient_accumulation_steps": 4}
+    workload = read(job(tmp_path, memory, hyperparameters))
+    assert isinstance(workload.model, Transformer)
+    assert workload.model.name == "google-bert/bert-large-uncased"
+    assert (workload.micro_batch, workload.accumulation, workload.precision) == (32, 4, "bf16-mixed")
+    assert (workload.workers, workload.prefetch, workload.sample_bytes) == (4, 2, 4096)
+    assert (workload.dataset_gib, workload.dataset_in_memory) == (2, False)
+
+
+def test_without_a_memory_block_nothing_is_known(tmp_path: Path) -> None:
+    workload = read(job(tmp_path, None))
+    assert workload.model is None
+    assert workload.notes == ("the job file has no memory block",)
+
+
+def test_without_a_model_the_rest_is_read(tmp_path: Path) -> None:
+    workload = read(job(tmp_path, {"loader": {"workers": 3}}))
+    assert workload.model is None
+    assert workload.workers == 3
+    assert "memory.model is not given" in workload.notes
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "field", "value"),
+    [
+        ({"per_device_train_batch_size": "16"}, "micro_batch", 16),
+        ({"per-device-train-batch-size": 16}, "micro_batch", 16),
+        ({"batch-size": 16}, "micro_batch", 16),
+        ({"batch_size": 64, "per_device_train_batch_size": 8}, "micro_batch", 8),
+        ({"gradient_accumulation_steps": 4.0}, "accumulation", 4),
+        ({"per_device_eval_batch_size": 64}, "evaluation_batch", 64),
+        ({"gradient_checkpointing": "true"}, "gradient_checkpointing", True),
+        ({"gradient_checkpointing": "False"}, "gradient_checkpointing", False),
+        ({"max_seq_length": 2048}, "sequence_length", 2048),
+        ({"bf16": True}, "precision", "bf16-mixed"),
+        ({"fp16": "true", "bf16": "false"}, "precision", "fp16-mixed"),
+        ({"mixed_precision": "no"}, "precision", "fp32"),
+        ({"optim": "adamw_bnb_8bit"}, "optimizer", "adamw-8bit"),
+        ({"attn_implementation": "flash_attention_2"}, "attention", "flash"),
+        ({"dataloader_num_workers": 0}, "workers", 0),
+        ({"dataloader_prefetch_factor": 4}, "prefetch", 4),
+        ({"epochs": 3}, "precision", "fp32"),
+    ],
+)
+def test_hyperparameters_are_known_by_their_names(
+    tmp_path: Path, hyperparameters: dict[str, Any], field: str, value: object
+) -> None:
+    assert getattr(read(job(tmp_path, {"model": "gpt2"}, hyperparameters)), field) == value
+
+
+def test_what_is_taken_for_granted_is_said(tmp_path: Path) -> None:
+    notes = "\n".join(read(job(tmp_path, {"model": "bert-base", "method": "lora"}, {"optim": "muon"})).notes)
+    for said in ("batch size", "taken as 1", "sequence length", "lora_rank", "head: lm", "'muon'"):
+        assert said in notes
+
+
+def test_a_contradiction_names_both_places(tmp_path: Path) -> None:
+    message = refusal(tmp_path, {"model": "gpt2", "micro_batch": 8}, {"per_device_train_batch_size": 16})
+    assert "memory.micro_batch: is 8" in message
+    assert "hyperparameters.per_device_train_batch_size (line " in message
+    assert "is 16" in message
+    assert "digits.yaml:" in message
+
+
+@pytest.mark.parametrize(
+    ("memory", "hyperparameters"),
+    [
+        ({"precision": "fp32"}, {"bf16": True}),
+        ({"precision": "bf16-mixed"}, {"fp16": True}),
+        ({"gradient_checkpointing": False}, {"gradient_checkpointing": True}),
+        ({"loader": {"workers": 2}}, {"dataloader_num_workers": 8}),
+        ({"optimizer": "lion"}, {"optim": "adamw_torch"}),
+    ],
+)
+def test_contradictions_are_refused(tmp_path: Path, memory: dict[str, Any], hyperparameters: dict[str, Any]) -> None:
+    assert "keep one of them" in refusal(tmp_path, {"model": "gpt2", **memory}, hyperparameters)
+
+
+@pytest.mark.parametrize(
+    ("memory", "hyperparameters"),
+    [
+        ({"micro_batch": 8}, {"per_device_train_batch_size": "8"}),
+        ({"precision": "bf16"}, {"bf16": True}),
+        ({"gradient_checkpointing": True}, {"gradient_checkpointing": "true"}),
+    ],
+)
+def test_the_same_said_twice_is_no_contradiction(
+    tmp_path: Path, memory: dict[str, Any], hyperparameters: dict[str, Any]
+) -> None:
+    read(job(tmp_path, {"model": "gpt2", **memory}, hyperparameters))
+
+
+def test_an_attempt_overrides_the_memory_block(tmp_path: Path) -> None:
+    own = {"per_device_train_batch_size": 16}
+    loaded = job(tmp_path, {"model": "gpt2", "micro_batch": 16}, own)
+    changed = read(loaded, {**own, "per_device_train_batch_size": 4, "gradient_accumulation_steps": 4})
+    assert (changed.micro_batch, changed.accumulation) == (4, 4)
+    assert read(loaded).micro_batch == 16
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "rule"),
+    [
+        ({"per_device_train_batch_size": "many"}, "'many' is no whole number from 1 to 10000000"),
+        ({"per_device_train_batch_size": 0}, "0 is no whole number"),
+        ({"per_device_train_batch_size": 1.5}, "1.5 is no whole number"),
+        ({"per_device_train_batch_size": 10**9}, "is no whole number from 1"),
+        ({"max_seq_length": -1}, "-1 is no whole number"),
+        ({"gradient_checkpointing": "maybe"}, "neither true nor false"),
+        ({"bf16": True, "fp16": True}, "exclude each other"),
+    ],
+)
+def test_hyperparameters_that_mean_nothing_are_refused(
+    tmp_path: Path, hyperparameters: dict[str, Any], rule: str
+) -> None:
+    message = refusal(tmp_path, {"model": "gpt2"}, hyperparameters)
+    assert f"hyperparameters.{next(iter(hyperparameters))}: " in message
+    assert rule in message
+    assert "memory.knobs." in message
+
+
+def test_knobs_of_the_job_come_first(tmp_path: Path) -> None:
+    loaded = job(
+        tmp_path, {"model": "gpt2", "knobs": {"micro_batch": "bs", "in_memory": "cache"}}, {"bs": 4, "cache": True}
+    )
+    workload = read(loaded)
+    assert workload.micro_batch == 4
+    assert workload.dataset_in_memory is True
+    assert name_of(loaded, "micro_batch") == "bs"
+    assert name_of(loaded, "accumulation") is None
+
+
+def test_a_remedy_finds_the_spelling_of_the_job(tmp_path: Path) -> None:
+    loaded = job(tmp_path, {"model": "gpt2"}, {"Batch-Size": 8})
+    assert name_of(loaded, "micro_batch") == "Batch-Size"
+    assert name_of(loaded, "gradient_checkpointing") is None
+
+
+def test_every_default_name_belongs_to_one_knob() -> None:
+    names = [name for spelt in DEFAULTS.values() for name in spelt]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("meta-llama/Llama-3.1-8B", Transformer),
+        ("LLAMA-3.1-8B", Transformer),
+        (LLAMA, Transformer),
+        ("resnet50", Vision),
+        ("google/vit-base-patch16-224", Vision),
+        ({"family": "convnet", "name": "resnet50", "image_size": 320}, Vision),
+        ({"family": "vision", "name": "vit_base_patch16_224"}, Vision),
+        ({"family": "tabular", "library": "xgboost", "rows": 1000, "columns": 10}, Tabular),
+        ({"family": "measured", "gpu_gib": 14.2, "host_gib": 30}, Measured),
+    ],
+)
+def test_models_of_every_kind(tmp_path: Path, model: Any, family: type) -> None:
+    assert isinstance(read(job(tmp_path, {"model": model})).model, family)
+
+
+def test_an_image_size_is_kept_or_left_to_the_table(tmp_path: Path) -> None:
+    given = read(job(tmp_path, {"model": {"family": "convnet", "name": "resnet50", "image_size": 320}})).model
+    assert given == Vision("resnet50", 320)
+    assert read(job(tmp_path, {"model": "resnet50"})).model == Vision("resnet50", 0)
+
+
+def test_rows_and_columns_are_the_size_of_a_table(tmp_path: Path) -> None:
+    table = {"family": "tabular", "library": "xgboost", "rows": 2**20, "columns": 1024, "dtype_bytes": 4}
+    assert read(job(tmp_path, {"model": table})).dataset_gib == 2**20 * 1024 * 4 / GIB
+
+
+def test_a_config_file_beside_the_job(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    config = {
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM"],
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_attention_heads": 12,
+        "num_hidden_layers": 12,
+        "max_position_embeddings": 512,
+        "vocab_size": 30522,
+    }
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    for reference in ("model/config.json", "./model"):
+        model = read(job(tmp_path, {"model": reference})).model
+        assert isinstance(model, Transformer)
+        assert model.params == pytest.approx(109_482_240, rel=0.001)
+        assert model.head == "classification", "architectures names the pre-training class, not the job"
+
+
+def test_the_head_is_what_the_job_says(tmp_path: Path) -> None:
+    for model, head, expected in (
+        ("bert-base", None, "classification"),
+        ("bert-base", "lm", "lm"),
+        ("gpt2", None, "lm"),
+        ("gpt2", "classification", "classification"),
+    ):
+        found = read(job(tmp_path, {"model": model, "head": head} if head else {"model": model})).model
+        assert isinstance(found, Transformer)
+        assert found.head == expected
+
+
+def test_whisper_always_hears_thirty_seconds(tmp_path: Path) -> None:
+    workload = read(job(tmp_path, {"model": "openai/whisper-small", "sequence_length": 128}))
+    assert workload.sequence_length == 1500
+    assert any("1500 positions" in note for note in workload.notes)
+
+
+@pytest.mark.parametrize(
+    ("model", "near"),
+    [
+        ("bert-larg-uncased", "bert-large-uncased"),
+        ("meta-llama/Llama-2-7b-hff", "meta-llama/llama-2-7b-hf"),
+        ("resnett50", "resnet50"),
+        ("xyzzy", "its config.json"),
+        ("", "its config.json"),
+        ("a\0/b", "its config.json"),
+        ("x" * 5000, "its config.json"),
+        ({"family": "vision", "name": "resnett50"}, "resnet50"),
+    ],
+)
+def test_an_unknown_name_suggests_a_known_one(tmp_path: Path, model: Any, near: str) -> None:
+    message = refusal(tmp_path, {"model": model})
+    assert "digits.yaml:" in message
+    assert "no model is known as" in message
+    assert near in message
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot be read"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[]", "holds no mapping"),
+        (b'{"model_type": "resnet", "hidden_sizes": [1]}', "none of hidden_size"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_file_that_is_no_config_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_bytes(content)
+    message = refusal(tmp_path, {"model": "config.json"})
+    assert "memory.model: " in message
+    assert reason in message
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    return {"model": {**LLAMA, **fields}}
+
+
+@pytest.mark.parametrize(
+    ("memory", "field", "rule", "knob"),
+    [
+        (changed(params=float("nan")), "memory.model.params", "no finite number", "write a number"),
+        (changed(params=float("inf")), "memory.model.params", "no finite number", "write a number"),
+        (changed(params=0), "memory.model.params", "not above 0", "raise it"),
+        (changed(params=7), "memory.model.params", "7 parameters are fewer than 32 layers", "7.0e9"),
+        (changed(params="7B"), "memory.model.params", "must be a number, and '7B' is given", "correct it"),
+        (changed(params=1e15), "memory.model.params", "above the limit", "lower it"),
+        (changed(layers=10_001), "memory.model.layers", "above the limit, 10000", "lower it"),
+        (changed(layers=-1), "memory.model.layers", "below the least value, 1", "raise it"),
+        (changed(heads=33, kv_heads=33), "memory.model.heads", "do not divide hidden_size 4096", "head_dim"),
+        (changed(kv_heads=5), "memory.model.kv_heads", "do not divide 32 heads", "correct one"),
+        (changed(experts_per_token=2), "memory.model.experts_per_token", "cannot visit 2 of 1", "raise experts"),
+        (changed(encoder_layers=2), "memory.model.encoder_layers", "all in layers", "encoder-decoder"),
+        (changed(hidden=1), "memory.model.hidden", "unknown key", "did you mean hidden_size"),
+        ({"model": {"family": "rnn"}}, "memory.model", "'rnn' is not one of 'transformer', 'vision'", "correct"),
+        ({"model": {"name": "resnet50"}}, "memory.model", "has no 'family'", "add it"),
+        (
+            {"model": {"family": "vision", "image_size": 0, "name": "resnet50"}},
+            "memory.model.image_size",
+            "below",
+            "raise",
+        ),
+        (
+            {"model": {"family": "tabular", "library": "xgboost"}},
+            "memory.model",
+            "size of the table",
+            "dataset.size_gib",
+        ),
+        (
+            {"model": {"family": "tabular", "library": "xgboost", "rows": 5}},
+            "memory.model",
+            "give the size together",
+            "both or none",
+        ),
+        ({"model": {"family": "measured", "host_gib": float("nan")}}, "memory.model.host_gib", "finite", "write"),
+        ({"sequence_length": 10**8 + 1}, "memory.sequence_length", "above the limit", "lower it"),
+        ({"micro_batch": 10**7 + 1}, "memory.micro_batch", "above the limit", "lower it"),
+        ({"head_room": 0.95}, "memory.head_room", "above the limit, 0.9", "lower it"),
+        ({"lora_rank": 8}, "memory.lora_rank", "method is full", "method: lora"),
+        ({"attention": "flash", "precision": "fp32"}, "memory.attention", "fp16 and bf16 only", "sdpa"),
+        ({"cpu_offload": "parameters", "sharding": "zero2"}, "memory.cpu_offload", "sharding is zero2", "zero3"),
+        ({"cpu_offload": "optimizer", "stack": "deepspeed"}, "memory.cpu_offload", "sharding is none", "zero1"),
+        ({"knobs": {"colour": "x"}}, "memory.knobs.colour", "is not one of", ""),
+    ],
+)
+def test_impossible_memory_blocks_are_refused(
+    tmp_path: Path, memory: dict[str, Any], field: str, rule: str, knob: str
+) -> None:
+    with pytest.raises(SagefitError) as caught:
+        job(tmp_path, memory)
+    assert f"{field}: " in caught.value.message
+    assert rule in caught.value.message
+    assert knob in caught.value.message
+
+
+def test_a_contradiction_in_the_numbers_is_a_note(tmp_path: Path) -> None:
+    workload = read(job(tmp_path, changed(params=13e9)))
+    assert any("memory.model.params is 1.3e+10" in note for note in workload.notes)
+
+
+def test_the_names_of_hyperparameters_are_documented() -> None:
+    page = (ROOT / "docs/job-file.md").read_text(encoding="utf-8")
+    assert [name for spelt in DEFAULTS.values() for name in spelt if f"`{name}`" not in page] == []

@@ -1,0 +1,224 @@
+"""The closed form for transformers: hand-checked numbers, published anchors, and what must never happen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accuracy.lomo import ratios
+from accuracy.runs import transformer_runs, vision_runs
+from accuracy.verdicts import verdicts
+from sagefit.memory import GIB, Placement, Prediction, Transformer, Workload, bounds, predict
+from sagefit.memory.architecture import count_params
+from sagefit.memory.stacks import PROFILES
+from sagefit.memory.workload import Sharding
+
+ONE = Placement(1, 1, "A100")
+LLAMA_3B = Transformer(
+    params=3_212_749_824, layers=28, hidden=3072, heads=24, kv_heads=8, head_dim=128, ffn=8192, vocab=128256, tied=True
+)
+TRAIN_3B = Workload(
+    model=LLAMA_3B, precision="bf16", micro_batch=2, sequence_length=4096, stack="torchtune", loss="standard"
+)
+
+
+def gpu(workload: Workload, placement: Placement = ONE) -> Any:
+    prediction = predict(workload, placement)
+    assert isinstance(prediction, Prediction)
+    return prediction.gpu
+
+
+def test_llama_3b_by_hand() -> None:
+    """Published: 60.0 GiB of active memory (torchtune, bf16, batch 2 x 4096, no checkpointing)."""
+    parts = gpu(TRAIN_3B).parts
+    assert parts["weights"] * GIB == 2 * 3_212_749_824
+    assert parts["optimizer"] * GIB == 4 * 3_212_749_824
+    # 2 norms of 8h, q and output 2 x 2h, repeated k and v 2 x 2h, 4 of 2F, log-sum-exp 4 x 24 heads; for each token.
+    each = 2 * 8 * 3072 + 4 * 2 * 3072 + 8 * 8192 + 4 * 24
+    assert parts["activations"] * GIB == each * 28 * 2 * 4096
+    assert parts["logits"] * GIB == 14 * 128256 * 2 * 4096
+    active = sum(size for part, size in parts.items() if part not in ("allocator", "framework"))
+    assert active == pytest.approx(60.0, rel=0.03)
+
+
+def test_bert_large_rows_are_met() -> None:
+    """Published for BERT-large at length 512 on a V100 (nvidia-smi), nine configurations."""
+    rows = [run for run in transformer_runs() if run.model == "BERT-large"]
+    assert len(rows) == 9
+    for run in rows:
+        assert run.comparable() == pytest.approx(run.measured, rel=0.13), run.id
+
+
+def test_nothing_that_ran_out_of_memory_would_have_been_called_fits() -> None:
+    judged = verdicts()
+    assert sum(each.happened == "OOM" for each in judged) >= 9
+    assert [each.id for each in judged if each.happened == "OOM" and each.verdict == "FITS"] == []
+
+
+def test_the_bounds_are_those_of_the_published_runs() -> None:
+    assert bounds.load() == ratios(transformer_runs() + vision_runs())
+
+
+def test_a_conformal_quantile_counts_one_more_than_it_has() -> None:
+    assert bounds.quantile([1.0] * 18 + [2.0, 3.0]) == 3.0  # ceil(21 x 0.95) = 20
+    assert bounds.quantile([1.0] * 38 + [2.0]) == 1.0  # ceil(40 x 0.95) = 38
+    assert bounds.quantile([5.0]) == 5.0
+
+
+def test_a_borrowed_bound_is_no_narrower_than_that_of_all_runs() -> None:
+    table = {"decoder/full": 1.1, "transformer": 1.3, "decoder/full/litgpt": 1.05, "decoder/full/ms-swift": 2.0}
+    assert bounds.gpu_ratio(replace(TRAIN_3B, stack="torchtune"), table) == 1.3
+    assert bounds.gpu_ratio(replace(TRAIN_3B, stack="litgpt"), table) == 1.05
+    assert bounds.gpu_ratio(replace(TRAIN_3B, stack="unknown"), table) == 2.0
+
+
+# --- What must hold for any model --------------------------------------------------------------------------------
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Transformer:
+    head_dim = draw(st.sampled_from([32, 64, 128]))
+    kv = draw(st.integers(1, 8))
+    heads = kv * draw(st.sampled_from([1, 2, 4]))
+    architecture = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
+    experts = draw(st.sampled_from([1, 1, 8]))
+    shape: dict[str, Any] = {
+        "layers": draw(st.integers(1, 48)),
+        "hidden": heads * head_dim,
+        "heads": heads,
+        "kv_heads": kv,
+        "head_dim": head_dim,
+        "ffn": draw(st.integers(64, 16384)),
+        "vocab": draw(st.integers(1000, 256000)),
+        "architecture": architecture,
+        "encoder_layers": draw(st.integers(1, 24)) if architecture == "encoder-decoder" else 0,
+        "gated": draw(st.booleans()),
+        "norm": draw(st.sampled_from(["rms", "layer"])),
+        "dropout": draw(st.booleans()),
+        "tied": draw(st.booleans()),
+        "head": draw(st.sampled_from(["lm", "classification"])),
+        "experts": experts,
+        "experts_per_token": 2 if experts > 1 else 1,
+        "position_bias": draw(st.booleans()),
+    }
+    model = Transformer(params=1, **shape)
+    return replace(model, params=count_params(model))
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    return Workload(
+        model=draw(models()),
+        method=draw(st.sampled_from(["full", "lora", "qlora"])),
+        lora_rank=draw(st.integers(1, 256)),
+        precision=draw(st.sampled_from(["fp32", "fp16-mixed", "bf16-mixed", "bf16"])),
+        optimizer=draw(st.sampled_from(["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion"])),
+        micro_batch=draw(st.integers(1, 64)),
+        accumulation=draw(st.sampled_from([1, 1, 4])),
+        sequence_length=draw(st.integers(1, 16384)),
+        gradient_checkpointing=draw(st.booleans()),
+        attention=draw(st.sampled_from(["eager", "sdpa", "flash"])),
+        sharding=draw(st.sampled_from(["none", "zero1", "zero2", "zero3"])),
+        stack=draw(st.sampled_from([*PROFILES, "unknown"])),
+        evaluation_batch=draw(st.sampled_from([None, 8])),
+    )
+
+
+placements = st.builds(Placement, st.sampled_from([1, 2]), st.sampled_from([1, 4, 8]))
+SLACK = 1e-6
+
+
+def never_more(less: Workload, more: Workload, where: Placement = ONE) -> None:
+    small, large = gpu(less, where), gpu(more, where)
+    differs = [name for name in vars(less) if getattr(less, name) != getattr(more, name)]
+    assert small.point <= large.point + SLACK, (differs, small, large)
+    assert small.upper <= large.upper + SLACK, (differs, small, large)
+
+
+@given(workloads(), placements)
+def test_parts_sum_to_the_point_and_the_bound_is_above(workload: Workload, where: Placement) -> None:
+    estimate = gpu(workload, where)
+    assert math.isclose(sum(estimate.parts.values()), estimate.point)
+    assert estimate.point == pytest.approx(max(estimate.phases.values()))
+    assert estimate.upper >= estimate.point > 0
+    assert all(size >= 0 for size in estimate.parts.values())
+
+
+@given(workloads(), placements, st.integers(1, 64))
+def test_more_work_never_needs_less(workload: Workload, where: Placement, more: int) -> None:
+    never_more(workload, replace(workload, micro_batch=workload.micro_batch + more), where)
+    never_more(workload, replace(workload, sequence_length=workload.sequence_length + more), where)
+    never_more(workload, replace(workload, lora_rank=workload.lora_rank + more), where)
+    never_more(replace(workload, accumulation=1), replace(workload, accumulation=more + 1), where)
+
+
+@given(workloads(), placements, st.integers(1, 8))
+def test_a_larger_model_never_needs_less(workload: Workload, where: Placement, more: int) -> None:
+    model = workload.model
+    assert isinstance(model, Transformer)
+    for larger in (
+        replace(model, layers=model.layers + more),
+        replace(model, vocab=model.vocab + 1000 * more),
+        replace(model, ffn=model.ffn + 64 * more),
+        replace(model, hidden=model.hidden + 64 * more),
+    ):
+        never_more(workload, replace(workload, model=replace(larger, params=count_params(larger))), where)
+
+
+@given(workloads(), placements)
+def test_what_saves_memory_never_costs_any(workload: Workload, where: Placement) -> None:
+    for saving, without in (
+        ({"gradient_checkpointing": True}, {"gradient_checkpointing": False}),
+        ({"attention": "flash"}, {"attention": "sdpa"}),
+        ({"attention": "sdpa"}, {"attention": "eager"}),
+        ({"optimizer": "adamw-8bit"}, {"optimizer": "adamw"}),
+        ({"cpu_offload": "optimizer"}, {"cpu_offload": "none"}),
+        ({"cpu_offload": "parameters"}, {"cpu_offload": "optimizer"}),
+        ({"loss": "chunked"}, {"loss": "standard"}),
+        ({"loss": "fused"}, {"loss": "chunked"}),
+    ):
+        never_more(replace(workload, **saving), replace(workload, **without), where)
+
+
+@given(workloads(), st.sampled_from([2, 4, 8]))
+def test_sharding_never_costs_memory(workload: Workload, gpus: int) -> None:
+    """In mixed precision and fp32; what a job calls pure bf16 gets fp32 masters from DeepSpeed's ZeRO."""
+    if workload.precision == "bf16":
+        workload = replace(workload, precision="bf16-mixed")
+    stages: tuple[Sharding, ...] = ("zero1", "zero2", "zero3")
+    for stage in stages:
+        never_more(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
+
+
+@given(workloads(), st.integers(2, 64), st.integers(1, 64))
+def test_more_ranks_never_cost_memory(workload: Workload, ranks: int, more: int) -> None:
+    where = Placement(1, 8)
+    never_more(replace(workload, world_size=ranks + more), replace(workload, world_size=ranks), where)
+
+
+@given(workloads(), placements)
+def test_an_unknown_stack_needs_as_much_as_any(workload: Workload, where: Placement) -> None:
+    unknown = replace(workload, stack="unknown")
+    for stack in PROFILES:
+        never_more(replace(workload, stack=stack), unknown, where)
+
+
+@given(workloads(), placements, st.integers(2, 32))
+def test_accumulation_leaves_activations_alone(workload: Workload, where: Placement, steps: int) -> None:
+    one, many = (gpu(replace(workload, accumulation=each), where) for each in (1, steps))
+    if one.phase == many.phase == "forward":
+        assert one.parts["activations"] == many.parts["activations"]
+
+
+@settings(max_examples=50)
+@given(models())
+def test_an_encoder_decoder_needs_more_than_its_decoder(model: Transformer) -> None:
+    if model.architecture != "encoder-decoder":
+        return
+    alone = replace(model, architecture="decoder", encoder_layers=0)
+    never_more(Workload(model=replace(alone, params=count_params(alone))), Workload(model=model))

@@ -1,0 +1,198 @@
+"""Vision models: hand-checked numbers, published runs, names, and what must never happen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sagefit.memory import Placement, Vision, Workload, vision
+from sagefit.memory.overhead import peak
+from sagefit.memory.vision_fit import fit
+from sagefit.memory.vision_models import MIB, table
+from sagefit.memory.workload import Optimizer, Precision, Sharding, Stack
+
+A100, L40S = Placement(1, 1, "A100"), Placement(1, 1, "L40S")
+RESNET50 = Workload(model=Vision("resnet50", 224), optimizer="sgd-momentum", micro_batch=128, stack="plain-torch")
+PARAMETERS = 25_557_032
+SOME = ["resnet50", "vgg16", "vit_base_patch16_224", "cait_xxs24_224", "mobilenet_v2", "torchvision/swin_t"]
+
+
+def total(workload: Workload, placement: Placement = A100) -> float:
+    return peak(vision.gpu_phases(workload, placement))
+
+
+def backward(workload: Workload, placement: Placement = A100) -> dict[str, float]:
+    return vision.gpu_phases(workload, placement)["backward"]
+
+
+def test_states_of_resnet50_by_hand() -> None:
+    parts = vision.gpu_phases(RESNET50, A100)["step"]
+    statistics = 53_120 * 4 + 53 * 8  # running mean and variance of 26,560 channels, and 53 counters
+    assert parts["weights"] == pytest.approx(4 * PARAMETERS + statistics, abs=0.01 * MIB)
+    assert parts["gradients"] == parts["optimizer"] == 4 * PARAMETERS
+    assert vision.gpu_phases(replace(RESNET50, optimizer="adamw"), A100)["step"]["optimizer"] == 8 * PARAMETERS
+
+
+def test_activations_of_vgg16_by_hand() -> None:
+    """Thirteen convolutions keep their input, activated in place; five poolings keep 8-byte indices of their output."""
+    side, channels, count = 224, 3, 0
+    for width, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        count += 4 * side * side * (channels + width * convolutions)  # the last output is the input of the pooling
+        side, channels = side // 2, width
+        count += 8 * side * side * width
+    model = table()["torchvision/vgg16"]
+    assert model.saved == pytest.approx(count, rel=0.02)
+    assert model.parameters == 138_357_544
+
+
+def test_halves_of_precision() -> None:
+    full, mixed, pure = (backward(replace(RESNET50, precision=p)) for p in ("fp32", "bf16-mixed", "bf16"))
+    assert pure["activations"] == full["activations"] / 2
+    assert mixed["activations"] == pytest.approx(full["activations"] / 2, rel=0.05)
+    assert mixed["weights"] == full["weights"]
+    assert pure["optimizer"] == full["optimizer"] / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "size", "precision", "optimizer", "where", "measured"),
+    [
+        ("vit_base_patch16_224", 64, 224, "fp32", "sgd-momentum", A100, 9.958),
+        ("mobilenetv2_100", 64, 224, "fp32", "sgd-momentum", A100, 7.128),
+        ("beit_base_patch16_224", 32, 224, "fp32", "sgd-momentum", A100, 6.78),
+        ("convnext_large", 128, 224, "fp16-mixed", "sgd", L40S, 26.235),
+        ("convnext_large", 64, 224, "fp32", "sgd", L40S, 23.974),
+        ("regnet_y_128gf", 64, 224, "fp16-mixed", "sgd", L40S, 26.858),
+    ],
+)
+def test_published_runs(
+    name: str, batch: int, size: int, precision: Precision, optimizer: Optimizer, where: Placement, measured: float
+) -> None:
+    """GPUMemNet's sheet of timm models and milabench's scaling file; GiB of device memory."""
+    run = Workload(
+        model=Vision(name, size), micro_batch=batch, precision=precision, optimizer=optimizer, stack="plain-torch"
+    )
+    assert total(run, where) / 1024**3 == pytest.approx(measured, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "size"),
+    [
+        ("resnet50", "resnet50", 224),
+        ("ResNet-50", "resnet50", 224),
+        ("microsoft/resnet-50", "resnet50", 224),
+        ("timm/resnet50.a1_in1k", "resnet50", 224),
+        ("google/vit-base-patch16-224", "vit_base_patch16_224", 224),
+        ("google/vit-base-patch16-224-in21k", "vit_base_patch16_224", 224),
+        ("facebook/convnext-large-384", "convnext_large", 384),
+        ("facebook/dinov2-base", "vit_base_patch14_dinov2", 518),
+        ("google/mobilenet_v2_1.0_224", "mobilenet_v2", 224),
+        ("regnety_040", "regnety_040", 224),
+        ("facebook/regnet-y-040", "regnety_040", 224),
+        ("fasterrcnn_resnet50_fpn", "resnet50", 224),
+        ("mobilenetv2_050", "mobilenetv2_050", 224),
+    ],
+)
+def test_names(name: str, model: str, size: int) -> None:
+    found = vision.find(name)
+    assert found is not None
+    assert (found.model.name, vision.default_image_size(name)) == (model, size)
+
+
+@pytest.mark.parametrize("name", ["resnet5", "resnet50_999", "", "/", "bert-base-uncased", "mobilenetv2_100_100"])
+def test_unknown_names(name: str) -> None:
+    assert not vision.known(name)
+    with pytest.raises(KeyError):
+        vision.default_image_size(name)
+
+
+def test_the_table_is_whole_and_sane() -> None:
+    assert len(vision.names()) > 1300
+    for model in table().values():
+        assert model.parameters > 0 < model.saved, model.name
+        assert model.attention <= model.saved, model.name
+        for points in filter(None, (model.reserved, model.half_reserved, model.checkpointed)):
+            assert list(points) == sorted(points), model.name
+            assert points[0] > 0, model.name
+
+
+def test_a_detector_needs_more_than_its_backbone_and_says_so() -> None:
+    detector = replace(RESNET50, model=Vision("resnet50", 224, "detection"))
+    assert total(detector) > total(RESNET50)
+    assert total(replace(RESNET50, model=Vision("fasterrcnn_resnet50_fpn", 224))) == total(detector)
+    assert any("detection has 1.25 x" in note for note in vision.notes(detector))
+    assert vision.notes(RESNET50) == ()
+
+
+def test_fit_finds_the_constants_that_made_the_measurements() -> None:
+    truth = vision.Constants(context={"A100": 900.0 * MIB, "L40S": 500.0 * MIB}, other=700.0 * MIB, factor=1.05)
+    runs = [
+        (workload, place, peak(vision.gpu_phases(workload, place, truth)))
+        for workload in (replace(RESNET50, micro_batch=batch) for batch in (8, 16, 64, 256))
+        for place in (A100, L40S)
+    ]
+    found = fit(runs)
+    assert found.factor == truth.factor
+    assert found.context == pytest.approx(truth.context)
+    assert found.other == pytest.approx(truth.other)
+    with pytest.raises(ValueError, match="no measurements"):
+        fit([])
+
+
+workloads = st.builds(
+    Workload,
+    model=st.builds(Vision, st.sampled_from(SOME), st.integers(0, 40).map(lambda n: 16 * n)),
+    precision=st.sampled_from(["fp32", "fp16-mixed", "bf16-mixed", "bf16"]),
+    optimizer=st.sampled_from(["adamw", "sgd", "sgd-momentum", "lion", "adafactor", "adamw-8bit"]),
+    micro_batch=st.integers(1, 600),
+    accumulation=st.integers(1, 3),
+    gradient_checkpointing=st.booleans(),
+    sharding=st.sampled_from(["none", "zero1", "zero2", "zero3"]),
+    stack=st.sampled_from(["plain-torch", "hf-trainer", "deepspeed", "tensorflow", "unknown"]),
+    evaluation_batch=st.none() | st.integers(1, 600),
+)
+places = st.builds(Placement, st.integers(1, 2), st.sampled_from([1, 4, 8]), st.sampled_from(["A100", "T4"]))
+
+
+@settings(max_examples=400)
+@given(workloads, places, st.integers(0, 300), st.integers(0, 20))
+def test_more_images_or_larger_images_never_need_less(
+    workload: Workload, place: Placement, more: int, larger: int
+) -> None:
+    need = total(workload, place)
+    assert total(replace(workload, micro_batch=workload.micro_batch + more), place) >= need
+    model = workload.model
+    assert isinstance(model, Vision)
+    size = vision.resolve(model).size
+    assert total(replace(workload, model=replace(model, image_size=size + 16 * larger)), place) >= need * (1 - 1e-12)
+
+
+@settings(max_examples=400)
+@given(workloads, places)
+def test_what_saves_memory_never_needs_more(workload: Workload, place: Placement) -> None:
+    need = total(workload, place)
+    assert total(replace(workload, gradient_checkpointing=True), place) <= need
+    assert total(replace(workload, accumulation=1), place) <= need
+    if workload.optimizer == "adamw":
+        assert total(replace(workload, optimizer="adamw-8bit"), place) <= need
+    if workload.precision == "fp32" and workload.sharding == "none" and workload.stack == "plain-torch":
+        assert total(replace(workload, precision="bf16"), place) <= need
+    if workload.stack == "unknown":
+        stacks: list[Stack] = ["plain-torch", "deepspeed", "tensorflow", "megatron"]
+        for stack in stacks:
+            assert total(replace(workload, stack=stack), place) <= need
+
+
+@settings(max_examples=400)
+@given(workloads, st.sampled_from(["none", "zero1", "zero2", "zero3"]), st.sampled_from([2, 4]))
+def test_more_shards_never_need_more(workload: Workload, sharding: Sharding, ranks: int) -> None:
+    sharded = replace(workload, sharding=sharding, world_size=ranks)
+    assert total(replace(sharded, world_size=2 * ranks), Placement(1, 8)) <= total(sharded, Placement(1, 8))
+
+
+@settings(max_examples=400)
+@given(workloads, places)
+def test_parts_are_not_negative(workload: Workload, place: Placement) -> None:
+    assert all(size >= 0 for parts in vision.gpu_phases(workload, place).values() for size in parts.values())

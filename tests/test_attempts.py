@@ -1,0 +1,420 @@
+"""``attempts: auto``: what a run may do is decided beforehand, ends, and makes sense at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from job_files import auto_job, changed, write_job
+from sagefit.attempts import PlannedAttempt, check_allowed, check_max_price, plan_attempts, worst_case_usd
+from sagefit.attempts.advice import advise, changes_of, nearest
+from sagefit.attempts.cost import worst_path
+from sagefit.attempts.market import choices
+from sagefit.catalog import instances, price
+from sagefit.errors import DOES_NOT_FIT, INVALID, REFUSED, SagefitError
+from sagefit.job import Job, load_job
+from sagefit.memory.read import read
+
+REGION = "us-east-1"
+MOST = 10
+MODELS: list[dict[str, Any] | None] = [
+    auto_job().model_dump()["memory"]["model"],
+    {
+        "family": "transformer",
+        "params": 1.2e9,
+        "layers": 16,
+        "hidden_size": 2048,
+        "heads": 32,
+        "kv_heads": 8,
+        "vocab_size": 128256,
+    },
+    {"family": "measured", "gpu_gib": 9.5, "host_gib": 21},
+    {"family": "measured", "host_gib": 40},
+    {"family": "tabular", "library": "xgboost", "rows": 40_000_000, "columns": 40},
+    None,
+]
+TYPES = [
+    "auto",
+    "ml.g5.xlarge",
+    "ml.g6e.12xlarge",
+    "ml.m5.2xlarge",
+    "ml.p3.2xlarge",
+    ["ml.g5.2xlarge", "ml.g5.12xlarge", "ml.g6e.2xlarge", "ml.m5.4xlarge"],
+]
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """Jobs of all kinds that leave their attempts to Sagefit."""
+    model = draw(st.sampled_from(MODELS))
+    types = draw(st.sampled_from(TYPES if model else [kind for kind in TYPES if str(kind).startswith("ml.")]))
+    spot = draw(st.booleans())
+    changes: dict[str, Any] = {
+        "memory.model": model,
+        "memory.sequence_length": draw(st.sampled_from([64, 256, 1024])),
+        "memory.method": draw(st.sampled_from(["full", "lora"])),
+        "memory.sharding": draw(st.sampled_from(["none", "none", "zero3"])),
+        "resources.instance_type": types,
+        "resources.instance_count": draw(st.sampled_from([1, 1, 2])),
+        "resources.volume_size_gb": draw(st.sampled_from([30, 400, 10_000, 16_384])),
+        "resources.spot": spot,
+        "resources.max_wait": "8h" if spot else None,
+        "hyperparameters.per_device_train_batch_size": draw(st.sampled_from([None, 1, 6, 8, 33, 64])),
+        "hyperparameters.gradient_accumulation_steps": draw(st.sampled_from([None, 1, 3])),
+        "hyperparameters.gradient_checkpointing": draw(st.sampled_from([None, False, True])),
+        "hyperparameters.dataloader_num_workers": draw(st.sampled_from([None, 0, 1, 16])),
+    }
+    return auto_job(changes)
+
+
+def planned(job: Job) -> list[PlannedAttempt]:
+    """The attempts; jobs that fit nowhere are none of a property's business."""
+    try:
+        return plan_attempts(job)
+    except SagefitError as error:
+        assume(error.exit_code != DOES_NOT_FIT)
+        raise
+
+
+def paths(attempts: list[PlannedAttempt]) -> Iterator[list[PlannedAttempt]]:
+    """Every run there can be: each way from the first attempt to one that no edge leaves, or that ends the run."""
+    by_name = {attempt.name: attempt for attempt in attempts}
+
+    def walk(path: list[PlannedAttempt]) -> Iterator[list[PlannedAttempt]]:
+        yield path
+        for name in set(path[-1].next.values()):
+            yield from walk([*path, by_name[name]])
+
+    yield from walk([attempts[0]])
+
+
+def edges(attempts: list[PlannedAttempt]) -> Iterator[tuple[PlannedAttempt, str, PlannedAttempt]]:
+    by_name = {attempt.name: attempt for attempt in attempts}
+    for attempt in attempts:
+        for kind, name in attempt.next.items():
+            yield attempt, kind, by_name[name]
+
+
+def gpus(attempt: PlannedAttempt) -> int:
+    return attempt.instance_count * instances()[attempt.instance_type].gpu_count
+
+
+def disk_gb(attempt: PlannedAttempt) -> int:
+    return instances()[attempt.instance_type].nvme_gb or attempt.volume_size_gb
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_every_run_ends_and_every_attempt_can_be_reached(job: Job) -> None:
+    attempts = planned(job)
+    names = [attempt.name for attempt in attempts]
+    assert names[0] == "main"
+    assert len(set(names)) == len(names) <= MOST
+    for attempt, _, target in edges(attempts):
+        assert names.index(target.name) > names.index(attempt.name)
+    assert {attempt.name for path in paths(attempts) for attempt in path} == set(names)
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_whatever_is_predicted_for_an_attempt_fits(job: Job) -> None:
+    for attempt in planned(job):
+        assert attempt.fit is None or attempt.fit.verdict in ("FITS", "UNKNOWN")
+        if isinstance(job.resources.instance_type, list):
+            assert attempt.instance_type in job.resources.instance_type
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_the_effective_batch_stays_exactly_the_same(job: Job) -> None:
+    def effective(attempt: PlannedAttempt) -> int:
+        workload = read(job, {**job.hyperparameters, **attempt.hyperparameters})
+        return workload.micro_batch * workload.accumulation * max(gpus(attempt), 1)
+
+    attempts = planned(job)
+    assert {effective(attempt) for attempt in attempts} == {effective(attempts[0])}
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_after_a_memory_failure_an_attempt_needs_less_or_has_more(job: Job) -> None:
+    for attempt, kind, target in edges(planned(job)):
+        if kind not in ("gpu_memory", "host_memory"):
+            continue
+        if attempt.fit and target.fit and attempt.fit.prediction and target.fit.prediction:
+            before, after = attempt.fit.prediction, target.fit.prediction
+            if kind == "gpu_memory":
+                assert before.gpu
+                assert after.gpu
+                has_more = (target.fit.usable_gpu_gib or 0) > (attempt.fit.usable_gpu_gib or 0)
+                assert after.gpu.upper < before.gpu.upper or has_more
+            else:
+                has_more = target.fit.usable_host_gib > attempt.fit.usable_host_gib
+                assert after.host.upper < before.host.upper or has_more
+        else:
+            before_type, after_type = instances()[attempt.instance_type], instances()[target.instance_type]
+            if kind == "gpu_memory":
+                assert (after_type.usable_gpu_gib or 0) > (before_type.usable_gpu_gib or 0)
+            else:
+                assert after_type.memory_gib > before_type.memory_gib
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_no_edge_undoes_what_an_earlier_one_cured(job: Job) -> None:
+    for attempt, _, target in edges(planned(job)):
+        assert not target.spot
+        if attempt.fit and target.fit:
+            assert (target.fit.gpu_share or 0) <= (attempt.fit.gpu_share or 0)
+            assert (target.fit.host_share or 0) <= (attempt.fit.host_share or 0)
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_capacity_and_spot_move_sideways(job: Job) -> None:
+    for attempt, kind, target in edges(planned(job)):
+        if kind in ("spot", "capacity", "quota"):
+            assert target.hyperparameters == attempt.hyperparameters
+            assert gpus(target) == gpus(attempt)
+        if kind == "spot":
+            assert replace(target, name="", reason="", next={}) == replace(
+                attempt, name="", reason="", next={}, spot=False, max_wait_seconds=None
+            )
+        if kind == "disk":
+            assert disk_gb(target) > disk_gb(attempt)
+        assert kind not in ("time", "stopped", "data", "permission", "internal", "code")
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_the_worst_case_is_the_dearest_path(job: Job) -> None:
+    def usd(attempt: PlannedAttempt) -> float:
+        known = price(attempt.instance_type, REGION)
+        assert known
+        return known.usd_per_hour * attempt.instance_count * attempt.max_runtime_seconds / 3600
+
+    attempts = planned(job)
+    if any(price(attempt.instance_type, REGION) is None for attempt in attempts):
+        assert worst_case_usd(attempts, REGION) is None
+        return
+    assert worst_case_usd(attempts, REGION) == pytest.approx(max(sum(map(usd, path)) for path in paths(attempts)))
+    assert worst_case_usd(attempts, "mars-north-1") is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs())
+def test_the_same_job_gives_the_same_attempts(job: Job) -> None:
+    again = Job.model_validate(job.model_dump())
+    again._path = job.path
+    assert planned(job) == plan_attempts(again)
+
+
+def names(job: Job) -> list[str]:
+    return [attempt.name for attempt in plan_attempts(job)]
+
+
+def test_free_remedies_come_before_hardware() -> None:
+    job = auto_job({"resources.spot": True, "resources.max_wait": "8h", "resources.instance_type": "ml.g5.4xlarge"})
+    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    main = attempts["main"]
+    assert list(attempts)[:4] == ["main", "on-demand", "accumulate-2", "checkpointing"]
+    assert main.next["gpu_memory"] == "accumulate-2"
+    assert attempts["accumulate-2"].hyperparameters == {
+        "per_device_train_batch_size": "16",
+        "gradient_accumulation_steps": "2",
+    }
+    assert attempts["accumulate-2"].next["gpu_memory"] == "checkpointing"
+    assert attempts["checkpointing"].hyperparameters["gradient_checkpointing"] == "true"
+    assert attempts["checkpointing"].next["gpu_memory"] == "larger-gpu"
+    assert attempts["larger-gpu"].hyperparameters == attempts["checkpointing"].hyperparameters
+    assert main.next["spot"] == main.next["capacity"] == "on-demand"
+    assert attempts["on-demand"].next["capacity"] == "other-capacity"
+
+
+def test_a_script_without_knobs_gets_hardware_only() -> None:
+    job = auto_job({"hyperparameters": {"epochs": 3}, "memory.micro_batch": 32})
+    attempts = plan_attempts(job)
+    assert attempts[0].next["gpu_memory"] == "larger-gpu"
+    assert not any(attempt.hyperparameters for attempt in attempts)
+
+
+def test_a_batch_that_cannot_be_halved_is_left_alone() -> None:
+    assert "accumulate-2" not in names(auto_job({"hyperparameters.per_device_train_batch_size": 33}))
+    assert "accumulate-2" not in names(auto_job({"hyperparameters.gradient_accumulation_steps": None}))
+    fixed = {"hyperparameters.per_device_train_batch_size": None, "memory.micro_batch": 32}
+    assert "accumulate-2" not in names(auto_job(fixed))
+
+
+def test_named_knobs_are_used() -> None:
+    job = auto_job(
+        {
+            "hyperparameters": {"bs": 64, "steps": 2},
+            "memory.knobs": {"micro_batch": "bs", "accumulation": "steps", "gradient_checkpointing": "recompute"},
+        }
+    )
+    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    assert attempts["accumulate-2"].hyperparameters == {"bs": "32", "steps": "4"}
+    assert attempts["checkpointing"].hyperparameters == {"bs": "32", "steps": "4", "recompute": "true"}
+
+
+def test_one_type_and_no_memory_block_is_hardware_knowledge() -> None:
+    job = auto_job({"memory": None, "resources.instance_type": "ml.m5.large", "hyperparameters": {}})
+    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    assert set(attempts) == {"main", "larger-volume", "other-capacity", "larger-host"}
+    assert attempts["larger-volume"].volume_size_gb == 60
+    assert not any(attempt.fit for attempt in attempts.values())
+
+
+def test_a_written_list_is_never_left() -> None:
+    only = ["ml.g5.4xlarge"]
+    assert {attempt.instance_type for attempt in plan_attempts(auto_job({"resources.instance_type": only}))} == {*only}
+
+
+def test_gpus_that_cannot_compute_in_bf16_are_not_chosen_for_it() -> None:
+    small = {"memory.sequence_length": 32, "hyperparameters.per_device_train_batch_size": 8}
+    assert plan_attempts(auto_job(small))[0].instance_type == "ml.g4dn.xlarge"
+    attempts = plan_attempts(auto_job(small | {"memory.precision": "bf16-mixed"}))
+    assert all(instances()[attempt.instance_type].bf16 for attempt in attempts)
+
+
+def test_nvme_disks_grow_with_the_type() -> None:
+    attempts = {a.name: a for a in plan_attempts(auto_job({"resources.instance_type": "ml.g5.4xlarge"}))}
+    target = attempts[attempts["main"].next["disk"]]
+    assert instances()[target.instance_type].nvme_gb > instances()["ml.g5.4xlarge"].nvme_gb
+    assert "larger-volume" not in attempts
+
+
+def test_the_largest_volume_does_not_grow() -> None:
+    changes = {"memory": None, "resources.instance_type": "ml.m5.large", "resources.volume_size_gb": 16384}
+    assert "larger-volume" not in names(auto_job(changes))
+    changes["resources.volume_size_gb"] = 9000
+    (volume,) = [a.volume_size_gb for a in plan_attempts(auto_job(changes)) if a.name == "larger-volume"]
+    assert volume == 16384
+
+
+HUGE = {"memory.model.params": 7e10, "memory.model.layers": 80, "memory.model.hidden_size": 8192}
+TIGHT = {"resources.instance_type": ["ml.g5.xlarge"], "memory.sequence_length": 512}
+
+
+def test_what_fits_nowhere_is_refused_with_what_would_help() -> None:
+    with pytest.raises(SagefitError, match="does not fit for certain") as caught:
+        plan_attempts(auto_job(TIGHT))
+    assert caught.value.exit_code == DOES_NOT_FIT
+    assert "resources.instance_type" in caught.value.message
+    assert "what would make it fit:" in (caught.value.hint or "")
+
+
+def test_advice_holds_when_it_is_taken() -> None:
+    job = auto_job(TIGHT)
+    workload = read(job)
+    advice = advise(job, workload, choices(job, workload))
+    kinds = [change.kind for found in advice for change in found.changes]
+    assert "batch" in kinds
+    assert sorted((found.gpu_gib + found.host_gib for found in advice), reverse=True) == [
+        found.gpu_gib + found.host_gib for found in advice
+    ]
+    for found in advice:
+        if len(found.changes) == 1 and found.changes[0].kind == "batch":
+            values = found.changes[0].workload
+            taken = {
+                "hyperparameters.per_device_train_batch_size": values["micro_batch"],
+                "hyperparameters.gradient_accumulation_steps": values["accumulation"],
+            }
+            assert values["micro_batch"] * values["accumulation"] == 32
+            assert plan_attempts(auto_job(TIGHT | taken))[0].fit == found.fit
+
+
+def test_the_nearest_miss_is_one_whose_memory_is_known() -> None:
+    llama = {"memory.model": "meta-llama/Llama-3.1-8B", "memory.method": "lora", "memory.sequence_length": 2048}
+    job = auto_job(llama)
+    workload = read(job)
+    found = choices(job, workload)
+    near = nearest(found)
+    assert any(candidate.unknown for candidate in found)
+    assert near
+    assert not near.unknown
+    assert advise(job, workload, found)
+
+
+@pytest.mark.parametrize(("length", "least"), [(256, 2), (2048, 3)])
+def test_several_changes_are_tried_when_no_single_one_is_enough(length: int, least: int) -> None:
+    large = {"memory.model": "meta-llama/Llama-3.1-8B", "memory.sequence_length": length}
+    job = auto_job(large | {"resources.instance_type": ["ml.g6e.4xlarge"]})
+    workload = read(job)
+    advice = advise(job, workload, choices(job, workload))
+    assert advice
+    assert min(len(found.changes) for found in advice) >= least
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_no_change_that_is_advised_makes_another_effective_batch(job: Job) -> None:
+    workload = read(job)
+    for change in changes_of(job, workload):
+        after = replace(workload, **change.workload)
+        assert after.micro_batch * after.accumulation == workload.micro_batch * workload.accumulation
+
+
+def test_attempts_take_what_they_leave_out_from_resources(tmp_path: Path) -> None:
+    changes = {"resources.warm_pool": "10m", "resources.volume_size_gb": 77, "attempts.1.instance_count": 2}
+    small, large = plan_attempts(load_job(str(write_job(tmp_path, changes))))
+    assert (small.keep_alive_seconds, small.volume_size_gb, small.instance_count) == (600, 77, 1)
+    assert (large.instance_count, large.max_runtime_seconds, large.next) == (2, 1200, {})
+
+
+def test_written_attempts_are_judged_with_their_own_hyperparameters() -> None:
+    written = [
+        {"name": "full", "instance_type": "ml.g6e.xlarge", "next": {"gpu_memory": "half"}},
+        {
+            "name": "half",
+            "instance_type": "ml.g6e.xlarge",
+            "hyperparameters": {"per_device_train_batch_size": 16, "gradient_accumulation_steps": 2},
+        },
+    ]
+    full, half = plan_attempts(auto_job({"attempts": written}))
+    assert full.fit
+    assert half.fit
+    assert (half.fit.gpu_share or 0) < (full.fit.gpu_share or 0)
+
+
+def test_an_attempt_that_no_edge_reaches_costs_nothing(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path, {"attempts.0.next": None})))
+    attempts = plan_attempts(job)
+    assert worst_path(attempts, REGION) == attempts[:1]
+
+
+def test_the_worst_case_of_a_chain_is_every_attempt_to_its_limit(tmp_path: Path) -> None:
+    attempts = plan_attempts(load_job(str(write_job(tmp_path))))
+    assert worst_case_usd(attempts, REGION) == pytest.approx((0.115 + 0.23) / 3, abs=0.01)
+
+
+def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path, {"max_price": 0.01})))
+    with pytest.raises(SagefitError, match=r"can cost .* by way of small > large") as caught:
+        check_max_price(job, plan_attempts(job), REGION)
+    assert caught.value.exit_code == REFUSED
+    with pytest.raises(SagefitError, match=r"no price of ml\.m5\.large in mars-north-1"):
+        check_max_price(job, plan_attempts(job), "mars-north-1")
+
+
+def test_a_type_that_the_platform_does_not_allow_is_refused(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path)))
+    attempts = plan_attempts(job)
+    check_allowed(job, attempts, [])
+    check_allowed(job, attempts, ["ml.m5.large", "ml.m5.xlarge"])
+    with pytest.raises(SagefitError, match=r"attempt large runs on ml\.m5\.xlarge") as caught:
+        check_allowed(job, attempts, ["ml.m5.large"])
+    assert caught.value.exit_code == INVALID
+    assert "resources.instance_type" in (caught.value.hint or "")
+
+
+def test_changed_leaves_its_argument_alone() -> None:
+    before = {"a": {"b": 1}}
+    assert changed(before, {"a.b": 2, "a.c.d": 3}) == {"a": {"b": 2, "c": {"d": 3}}}
+    assert before == {"a": {"b": 1}}

@@ -1,0 +1,294 @@
+"""``sagefit size``: what it answers, in which form, with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from cli_runner import Done, Sagefit
+from job_files import AUTO, auto_job, write_job
+from sagefit.catalog import instances, price
+from sagefit.errors import DOES_NOT_FIT, DONE, INVALID
+from sagefit.job import Job
+from sagefit.paths import ROOT
+from sagefit.size import as_json, size_job
+from sagefit.size.view import ROWS, around
+from test_attempts import HUGE, jobs
+
+REGION = "us-east-1"
+NUMBER = {"type": "number", "minimum": 0}
+OPTIONAL = {"type": ["number", "null"], "minimum": 0}
+ESTIMATE = {
+    "type": ["object", "null"],
+    "required": ["point", "upper", "parts"],
+    "properties": {
+        "point": NUMBER,
+        "upper": NUMBER,
+        "parts": {"type": "object", "additionalProperties": NUMBER},
+    },
+}
+CANDIDATE = {
+    "type": "object",
+    "required": [
+        "instance_type",
+        "instance_count",
+        "usable_gpu_gib",
+        "usable_host_gib",
+        "fits",
+        "gpu_share",
+        "host_share",
+        "usd_per_hour",
+        "price_source",
+    ],
+    "properties": {
+        "instance_type": {"type": "string", "pattern": r"^ml\."},
+        "instance_count": {"type": "integer", "minimum": 1},
+        "usable_gpu_gib": OPTIONAL,
+        "usable_host_gib": NUMBER,
+        "fits": {"type": "boolean"},
+        "gpu_share": OPTIONAL,
+        "host_share": OPTIONAL,
+        "usd_per_hour": OPTIONAL,
+        "price_source": {"type": ["string", "null"]},
+        "price_estimated": {"type": "boolean"},
+    },
+}
+CONTRACT = {
+    "type": "object",
+    "required": [
+        "job",
+        "gpu_gib",
+        "host_gib",
+        "candidates",
+        "chosen",
+        "attempts",
+        "worst_case_usd",
+        "assumptions",
+    ],
+    "properties": {
+        "job": {"type": "string"},
+        "gpu_gib": ESTIMATE,
+        "host_gib": ESTIMATE,
+        "candidates": {"type": "array", "items": CANDIDATE},
+        "chosen": {"type": ["string", "null"]},
+        "attempts": {"type": "array", "items": {"type": "object", "required": ["name", "instance_type", "next"]}},
+        "worst_case_usd": OPTIONAL,
+        "assumptions": {"type": "array", "items": {"type": "string"}},
+    },
+}
+check: Any = jsonschema.validate
+
+
+@pytest.fixture
+def sagefit(tmp_path: Path) -> Sagefit:
+    return Sagefit(tmp_path / "home")
+
+
+def auto(folder: Path, changes: dict[str, Any] | None = None, *, file: str = "tune.yaml") -> Path:
+    return write_job(folder, {"name": None, **(changes or {})}, file=file, job=AUTO)
+
+
+def objects(done: Done) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_the_json_keeps_its_contract_and_nothing_is_chosen_that_does_not_fit(job: Job) -> None:
+    sizing = size_job(job, REGION)
+    answer = as_json(sizing)
+    check(json.loads(json.dumps(answer)), CONTRACT)
+    for need in (answer["gpu_gib"], answer["host_gib"]):
+        if need:
+            assert need["upper"] >= need["point"]
+            assert sum(need["parts"].values()) == pytest.approx(need["point"], abs=1e-4)
+    fitting = [c for c in answer["candidates"] if c["fits"]]
+    assert (answer["chosen"] is None) == (not fitting)
+    assert sizing.exit_code == (DOES_NOT_FIT if answer["verdict"] in ("RISKY", "OOM") else DONE)
+    if answer["chosen"]:
+        (chosen,) = [
+            c
+            for c in fitting
+            if (c["instance_type"], c["instance_count"]) == (answer["chosen"], answer["chosen_instance_count"])
+        ]
+        assert chosen["usd_per_hour"] == min(c["usd_per_hour"] for c in fitting if c["usd_per_hour"] is not None)
+        for share in (chosen["gpu_share"], chosen["host_share"]):
+            assert share is None or share <= 1 - answer["head_room"]
+        assert answer["attempts"][0]["instance_type"] == answer["chosen"]
+        assert answer["verdict"] == "FITS"
+    elif answer["verdict"] != "UNKNOWN":
+        assert not answer["attempts"]
+
+
+def test_a_job_without_gpus_has_no_gpu_need() -> None:
+    job = auto_job({"memory.model": {"family": "measured", "host_gib": 20}})
+    answer = as_json(size_job(job, REGION))
+    assert answer["gpu_gib"] is None
+    assert answer["host_gib"]["point"] == 20
+    assert not instances()[answer["chosen"]].gpu_count
+
+
+def test_prices_are_those_of_the_region_and_the_choice_is_the_same() -> None:
+    here, there = (size_job(auto_job(), region) for region in (REGION, "eu-west-1"))
+    assert here.chosen
+    assert there.chosen
+    assert there.chosen.instance_type == here.chosen.instance_type
+    assert there.chosen.price == price(here.chosen.instance_type, "eu-west-1")
+    assert here.chosen.price != there.chosen.price
+
+
+def test_written_attempts_choose_the_first_that_fits() -> None:
+    written = [
+        {"name": "small", "instance_type": "ml.g4dn.xlarge", "next": {"gpu_memory": "large"}},
+        {"name": "large", "instance_type": "ml.g6e.xlarge"},
+    ]
+    sizing = size_job(auto_job({"attempts": written, "memory.sequence_length": 256}), REGION)
+    assert [attempt.fit.verdict for attempt in sizing.attempts if attempt.fit] == ["OOM", "FITS"]
+    assert sizing.chosen
+    assert sizing.chosen.instance_type == "ml.g6e.xlarge"
+    assert sizing.exit_code == DONE
+
+
+def test_the_rows_shown_are_those_around_the_choice() -> None:
+    sizing = size_job(auto_job(), REGION)
+    rows = around(sizing.candidates, sizing.chosen)
+    assert len(rows) == ROWS
+    assert any(row is sizing.chosen for row in rows)
+    assert [row.order_usd for row in rows] == sorted(row.order_usd for row in rows)
+    assert around(sizing.candidates[:3], sizing.candidates[2]) == sizing.candidates[:3]
+    assert around([], None) == []
+
+
+def test_many_jobs_are_one_line_each_in_order(tmp_path: Path, sagefit: Sagefit) -> None:
+    good = auto(tmp_path)
+    broken = write_job(tmp_path, {"name": None, "colour": "red"}, file="broken.yaml")
+    huge = auto(tmp_path, HUGE, file="huge.yaml")
+    done = sagefit("size", "--json", good, broken, tmp_path / "missing.yaml", huge, check=DOES_NOT_FIT)
+    first, second, third, fourth = objects(done)
+    check(first, CONTRACT)
+    assert first["job"] == "tune"
+    assert second.keys() == third.keys() == {"job", "error"}
+    assert "colour: unknown key" in second["error"]
+    assert second["job"] == str(broken)
+    assert "no job file" in third["error"]
+    assert (fourth["job"], fourth["chosen"]) == ("huge", None)
+    assert fourth["remedies"]
+    assert sagefit("size", "--json", broken, good, check=INVALID).err == ""
+
+
+def test_so_many_jobs_that_processes_share_them_come_in_order_too(tmp_path: Path, sagefit: Sagefit) -> None:
+    files = [auto(tmp_path, file=f"job{number:03}.yaml") for number in range(60)]
+    found = objects(sagefit("size", "--json", *files))
+    assert [answer["job"] for answer in found] == [file.stem for file in files]
+
+
+def test_the_page_for_people_is_plain_when_it_is_piped(tmp_path: Path, sagefit: Sagefit) -> None:
+    done = sagefit("size", auto(tmp_path), NO_COLOR="", COLUMNS="")
+    assert "\x1b" not in done.out + done.err
+    for said in (
+        "tune: FITS on ml.",
+        "read: ",
+        "each GPU",
+        "each host",
+        "chosen",
+        "accumulate-2",
+        "a run costs at most",
+    ):
+        assert said in done.out
+    assert "prices of us-east-1" in done.err
+    every = sagefit("size", "--all", auto(tmp_path)).out
+    assert len(every.splitlines()) > len(done.out.splitlines()) + 20
+
+
+def test_the_page_needs_no_unicode(tmp_path: Path, sagefit: Sagefit) -> None:
+    assert "each GPU" in sagefit("size", auto(tmp_path), PYTHONIOENCODING="ascii", PYTHONUTF8="0").out
+
+
+def test_the_page_of_a_job_that_fits_nowhere_says_what_would_help(tmp_path: Path, sagefit: Sagefit) -> None:
+    file = auto(tmp_path, {"resources.instance_type": "ml.g5.xlarge", "memory.sequence_length": 512})
+    done = sagefit("size", file, check=DOES_NOT_FIT)
+    assert "what would make it fit:" in done.out
+    assert "GiB less per GPU" in done.out
+    refused = sagefit("render", file, check=DOES_NOT_FIT)
+    assert "what would make it fit:" in refused.err
+    assert not list(tmp_path.glob("*.tfvars"))
+
+
+def test_a_job_that_says_nothing_of_its_memory_is_shown_without_a_prediction(sagefit: Sagefit) -> None:
+    assert "memory.model does not say what is trained" in sagefit("size", "quickstart").out
+    (answer,) = objects(sagefit("size", "--json", "quickstart"))
+    check(answer, CONTRACT)
+    assert answer["gpu_gib"] is answer["host_gib"] is answer["chosen"] is None
+    assert [attempt["name"] for attempt in answer["attempts"]] == ["in-memory", "streaming", "larger"]
+
+
+def test_the_region_comes_from_the_option_or_the_shell(tmp_path: Path, sagefit: Sagefit) -> None:
+    file = auto(tmp_path)
+
+    def region(*options: str, **environment: Any) -> str:
+        (answer,) = objects(sagefit("size", "--json", *options, file, **environment))
+        return str(answer["region"])
+
+    assert region() == REGION
+    assert region(AWS_DEFAULT_REGION="eu-west-1") == "eu-west-1"
+    assert region(AWS_DEFAULT_REGION="eu-west-1", AWS_REGION="us-west-2") == "us-west-2"
+    assert region("--region", "us-east-2", AWS_REGION="us-west-2") == "us-east-2"
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path, sagefit: Sagefit) -> None:
+    files = [str(auto(tmp_path, file=f"job{number}.yaml")) for number in range(8)]
+    for option in ([], ["--json"]):
+        with subprocess.Popen(
+            [sys.executable, "-m", "sagefit", "size", *option, *files],
+            cwd=ROOT,
+            env=sagefit.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.readline()
+            process.stdout.close()
+            assert b"Traceback" not in process.stderr.read()
+        assert process.returncode == DONE
+
+
+@pytest.mark.parametrize("module", ["boto3", "botocore", "moto", "jinja2", "psutil"])
+def test_nothing_heavy_is_loaded(tmp_path: Path, sagefit: Sagefit, module: str) -> None:
+    code = f"import sys; from sagefit.cli import size; size._line({str(auto(tmp_path))!r}, 'us-east-1'); "
+    done = subprocess.run(
+        [sys.executable, "-c", code + f"sys.exit({module!r} in sys.modules)"], env=sagefit.environment, check=False
+    )
+    assert done.returncode == 0
+
+
+def test_a_job_over_its_max_price_is_told_so(tmp_path: Path, sagefit: Sagefit) -> None:
+    assert "over max_price" in sagefit("size", auto(tmp_path, {"max_price": 0.5})).out
+
+
+def test_an_auto_job_renders_with_its_predictions_and_the_same_everywhere(tmp_path: Path, sagefit: Sagefit) -> None:
+    file = auto(tmp_path)
+    text = sagefit("render", "--stdout", file).out
+    assert "# FITS: at most " in text
+    assert "USD an hour in us-east-1" in text
+    assert "# A run costs at most " in text
+    refreshed = {
+        "schema": 1,
+        "region": REGION,
+        "date": "2030-01-01",
+        "source": "a refresh",
+        "prices": {"ml.p5.48xlarge": 0.01},
+        "specs": {"ml.p5.48xlarge": {"vcpus": 1, "memory_gib": 1, "nvme_gb": 0, "efa": False}},
+    }
+    (tmp_path / "prices").mkdir()
+    (tmp_path / "prices" / f"{REGION}.json").write_text(json.dumps(refreshed), encoding="utf-8")
+    elsewhere: dict[str, Any] = {"AWS_REGION": "eu-west-1", "SAGEFIT_CATALOG": str(tmp_path / "prices")}
+    assert sagefit("catalog", "show", "p5.48xlarge", "--region", REGION, **elsewhere).out.count("0.01") == 1
+    assert text == sagefit("render", "--stdout", file, **elsewhere).out
