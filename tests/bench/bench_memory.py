@@ -135,14 +135,14 @@ judged. The sheet of the first line states neither precision nor optimizer; fp32
 defaults, were assumed. {polluted} of its rows are at the limit of the GPU and left out; rows whose memory does not grow
 with the batch, where the run had retried after running out of memory, are not in the table.
 
-`vision_models.csv` was made by `tools/trace_vision.py` with torch 2.13.0, torchvision 0.28.0 and timm 1.0.31: a training
-step of every model on the meta device, and a replay of PyTorch's caching allocator. Workspaces of convolutions, three
-times input and output of dense kernels larger than 1 x 1, were settled while looking at these runs; every factor from
-0 to 4 gives a median between 1.7 and 2.1 %. What does not carry over is the memory of a process without tensors: it
-depends on the age of the CUDA software, and the runs say only the GPU. Fitted on the L40S runs alone, the A100's are
-predicted 15 % low; the other way round the L40S's 4 % high. Families that miss: ResNet-34 19 to 34 % low from batch 32,
-EfficientNet-EM and -EL 27 to 39 % low, VGG-13 and DarkNet-21 10 to 28 % high. Detection and segmentation are a stated
-factor on their backbone without any measured run, so their bound is 30 % wider.
+`vision_models.csv` was made by `tools/trace_vision.py` with torch 2.13.0, torchvision 0.28.0 and timm 1.0.31: one
+training step of every model on the meta device, and a replay of PyTorch's caching allocator. Workspaces of
+convolutions, three times input and output of dense kernels larger than 1 x 1, were settled while looking at these
+runs; every factor from 0 to 4 gives a median between 1.7 and 2.1 %. What does not carry over is the memory of a
+process without tensors: it depends on the age of the CUDA software, and the runs say only the GPU. Fitted on the L40S
+runs alone, the A100's are predicted 15 % low; the other way round the L40S's 4 % high. Families that miss: ResNet-34
+19 to 34 % low from batch 32, EfficientNet-EM and -EL 27 to 39 % low, VGG-13 and DarkNet-21 10 to 28 % high. Detection
+and segmentation are a stated factor on their backbone without any measured run, so their bound is 30 % wider.
 
 ## Verdicts
 
