@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sagefit.memory.workload import GIB, Phases, Placement
+from sagefit.memory.workload import GIB, Phases
 
 # CUDA context, loaded kernels and cuBLAS workspace of one process. Published: 0.47 GiB lazily loaded to 0.92 on A100,
 # 1.31 on V100, Hopper 0.4 above Ada; workspaces of 8 to 32 MiB for each handle.
@@ -21,9 +21,9 @@ def peak(phases: Phases) -> float:
     return max(sum(parts.values()) for parts in phases.values())
 
 
-def with_overhead(phases: Phases, placement: Placement) -> Phases:
+def with_overhead(phases: Phases, ranks: int) -> Phases:
     """The same phases in device bytes, with the parts ``allocator`` and ``framework``."""
-    nccl = NCCL if placement.gpus > 1 else 0.0
+    nccl = NCCL if ranks > 1 else 0.0
     return {
         phase: {
             **parts,

@@ -94,6 +94,6 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
             notes.append("input and output are as long as sequence_length")
     if workload.accumulation > 1:
         notes.append(f"gradients are kept over {workload.accumulation} micro-batches; activations are those of one")
-    if not isinstance(model, Tabular) and placement.gpus > 1 and workload.sharding == "none":
-        notes.append(f"every one of {placement.gpus} GPUs holds the whole model: memory.sharding is none")
+    if not isinstance(model, Tabular) and workload.ranks(placement) > 1 and workload.sharding == "none":
+        notes.append(f"every one of {workload.ranks(placement)} GPUs holds the whole model: memory.sharding is none")
     return tuple(notes)

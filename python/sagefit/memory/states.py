@@ -51,7 +51,7 @@ class State:
 
 def model_state(workload: Workload, placement: Placement, profile: StackProfile, counts: Counts) -> State:
     """The states of one rank of ``workload``, before anything is computed."""
-    ranks = max(1, workload.world_size or placement.gpus)
+    ranks = workload.ranks(placement)
     stage = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}[workload.sharding]
     if profile.fsdp and ranks == 1:
         stage = 0  # FSDP does not shard over one rank; ZeRO runs its engine all the same

@@ -47,7 +47,7 @@ def worst_stack(model: Transformer, workload: Workload, placement: Placement) ->
 
 
 def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
-    return with_overhead(_phases(model, workload, placement, PROFILES[stack]), placement)
+    return with_overhead(_phases(model, workload, placement, PROFILES[stack]), workload.ranks(placement))
 
 
 def _phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:

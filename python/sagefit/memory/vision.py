@@ -82,7 +82,7 @@ def gpu_phases(workload: Workload, placement: Placement, constants: Constants | 
     """
     constants = constants or CONSTANTS
     context = constants.context.get(gpu_model(placement), constants.other)
-    context += NCCL if placement.gpus > 1 else 0.0
+    context += NCCL if workload.ranks(placement) > 1 else 0.0
     return {
         phase: {**parts, "allocator": (constants.factor - 1) * sum(parts.values()), "framework": context}
         for phase, parts in tensor_phases(workload, placement).items()
@@ -176,7 +176,7 @@ def _state(workload: Workload, placement: Placement, parameters: float, profile:
 
 def _buckets(workload: Workload, placement: Placement, state: State) -> float:
     """DistributedDataParallel copies gradients into buckets (``gradient_as_bucket_view`` is off by default)."""
-    ranks = workload.world_size or placement.gpus
+    ranks = workload.ranks(placement)
     return state.gradients if ranks > 1 and workload.sharding == "none" else state.buckets
 
 

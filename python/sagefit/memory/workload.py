@@ -130,6 +130,20 @@ Model = Transformer | Vision | Tabular | Measured | Traced
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where a workload runs: hosts, GPUs of each, and the GPU's model as the instance catalog names it."""
+
+    hosts: int = 1
+    gpus_per_host: int = 0
+    gpu: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all hosts."""
+        return self.hosts * self.gpus_per_host
+
+
+@dataclass(frozen=True)
 class Workload:
     """One attempt of a job as the planner sees it, with every default filled in.
 
@@ -163,19 +177,9 @@ class Workload:
     evaluation_batch: int | None = None
     notes: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Placement:
-    """Where a workload runs: hosts, GPUs of each, and the GPU's model as the instance catalog names it."""
-
-    hosts: int = 1
-    gpus_per_host: int = 0
-    gpu: str = ""
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of all hosts."""
-        return self.hosts * self.gpus_per_host
+    def ranks(self, placement: Placement) -> int:
+        """Processes that train together, one for each GPU that is used."""
+        return max(1, self.world_size or placement.gpus)
 
 
 @dataclass(frozen=True)

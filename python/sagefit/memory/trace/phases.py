@@ -17,12 +17,13 @@ def device_phases(workload: Workload, placement: Placement) -> Phases:
     """Bytes of one GPU by phase and part, those of the allocator and of the CUDA context among them."""
     traced = _model(workload)
     phases = tensor_phases(workload)
-    if (workload.world_size or placement.gpus) > 1:
+    ranks = workload.ranks(placement)
+    if ranks > 1:
         # Buckets of DistributedDataParallel hold a second copy of all gradients.
         phases["backward"]["communication"] = float(traced.gradients)
     if traced.family == "transformer":
-        return with_overhead(phases, placement)
-    nccl = NCCL if placement.gpus > 1 else 0.0
+        return with_overhead(phases, ranks)
+    nccl = NCCL if ranks > 1 else 0.0
     return {
         phase: {
             **parts,
