@@ -179,8 +179,7 @@ def _merged(steps: Iterable[_Step]) -> list[_Step]:
     for step in steps:
         same = (step.fit.instance_type, step.fit.instance_count, step.spot, step.volume_gb, str(step.hyperparameters))
         if first := kept.get(same):
-            reason = f"{first.reason}; {step.reason[0].lower()}{step.reason[1:]}"
-            kept[same] = replace(first, reason=reason, serves=(*first.serves, step.name))
+            kept[same] = replace(first, reason=f"{first.reason}. {step.reason}", serves=(*first.serves, step.name))
         else:
             kept[same] = step
     return list(kept.values())
