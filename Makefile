@@ -56,12 +56,13 @@ test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terra
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files
 
-docs: $(VENV)/.ready ## write the pages that are made from code anew
-	@$(PY) docs/generate.py
+docs: $(VENV)/.ready $(VENV)/.dev ## write the pages that are made from code anew
+	@$(PY) docs/generate.py && PYTHONPATH=tests $(PY) -m corpus.page
 
 bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
 	@$(PY) tests/bench/bench_size.py
 	@$(PY) tests/bench/bench_run.py
+	@$(PY) tests/bench/bench_money.py
 
 bench-memory: $(VENV)/.ready $(VENV)/.dev ## how good the memory prediction is; writes docs/accuracy.md and the bounds
 	@$(PY) tests/bench/bench_memory.py

@@ -5,32 +5,40 @@ The patterns are rows of ``modules/training-job/failures.json``, the same that t
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import get_args
 
 from sagefit.job.model import FailureClass
-from sagefit.launcher import patterns
-from sagefit.launcher.patterns import CREATE_ERROR, FAILURE_REASON, SECONDARY_STATUS, Match, Pattern
+from sagefit.launcher import log_lines, patterns
+from sagefit.launcher.last_words import last_words, last_words_of_all
+from sagefit.launcher.patterns import CREATE_ERROR, ECHO, FAILURE_REASON, SECONDARY_STATUS, Match, Pattern
 from sagefit.paths import FAILURES_JSON
 
 CLASSES: tuple[str, ...] = get_args(FailureClass)
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
+FULL = 95.0  # percent of a host's memory, a GPU's memory or a disk from which on it was full
+ROOMY = 80.0  # percent below which a kill was for something else
+TAIL_BYTES = 1_000_000  # of a log file: what was said before did not end the job
 
 REMEDIES: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
         "halve hyperparameters.per_device_train_batch_size and double gradient_accumulation_steps",
-        "turn on the script's gradient checkpointing",
+        "set hyperparameters.gradient_checkpointing: true, or what the script calls it",
+        "give memory.model: `sagefit size JOB` then shows what fits, and attempts: auto makes the attempts for this",
         "add an attempt with those hyperparameters, or a type with more memory per GPU, and name it in next.gpu_memory",
     ),
     "host_memory": (
-        "let the script hold less: stream the data, fewer loader workers, a smaller prefetch (its hyperparameters)",
+        "lower hyperparameters.dataloader_num_workers and dataloader_prefetch_factor, or stream the data",
+        "give memory.model: `sagefit size JOB` then shows what fits, and attempts: auto makes the attempts for this",
         "add an attempt with those hyperparameters, or a type with more memory, and name it in next.host_memory",
     ),
     "shared_memory": (
-        "lower the script's loader workers (num_workers): /dev/shm cannot be set on SageMaker",
+        "lower hyperparameters.dataloader_num_workers, or what the script calls it: /dev/shm cannot grow",
         "share tensors through files: torch.multiprocessing.set_sharing_strategy('file_system')",
     ),
     "disk": (
@@ -38,15 +46,15 @@ REMEDIES: dict[str, tuple[str, ...]] = {
         "read with inputs.<channel>.mode: FastFile, or keep fewer checkpoints",
     ),
     "capacity": (
-        "add an attempt with another instance type and name it in next.capacity",
-        "set resources.max_pending to wait longer for GPU instances",
+        "add an attempt with another instance type and name it in next.capacity; attempts: auto makes one",
+        "raise resources.max_pending to wait longer for GPU instances",
     ),
     "quota": (
         "ask Service Quotas for '<type> for training job usage' (or '<type> for spot training job usage')",
         "set resources.instance_type to a type the account may use",
     ),
     "spot": (
-        "add an attempt with spot: false and name it in next.spot; it resumes from the checkpoint",
+        "add an attempt with spot: false and name it in next.spot, as attempts: auto does; checkpoints carry over",
         "raise resources.max_wait",
     ),
     "time": (
@@ -62,7 +70,11 @@ REMEDIES: dict[str, tuple[str, ...]] = {
     "code": ("read the evidence and the last lines of the log: another instance would fail alike",),
 }
 
+_AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
 _EXIT_CODE = re.compile(r", exit code: -?\d+\s*$")
+_SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
+
+Log = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -96,42 +108,95 @@ def table() -> tuple[Pattern, ...]:
     return tuple(patterns.load(FAILURES_JSON))
 
 
+def read_log(path: Path) -> list[str]:
+    """The last lines of a log file, however large it is and whatever bytes are in it."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return lines[1:] if size > TAIL_BYTES and len(lines) > 1 else lines
+
+
 def classify(
     failure_reason: str | None = None,
     *,
     secondary_status: str | None = None,
     create_error: str | None = None,
-    log: Sequence[str] = (),
+    log: Log = (),
     exit_code: int | None = None,
+    utilisation: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Tells the failure class from what is known of a job that did not complete.
 
     Most telling first: the error of a create call, a secondary status that ends a job, the failure reason, the last
-    words of the log, the exit code. A reason that only says that the script failed leaves room for its log, except
-    the launcher's own, who has read the log already. Nothing that matches means ``code``.
+    words of the log (of each host, by its name), a kill by exit code, and the highest ``utilisation`` in percent of
+    ``host_memory``, ``gpu_memory`` and ``disk``. A reason that is only likely leaves room for a log that says more, but
+    not the launcher's own, who has read the log already. Nothing that matches means ``code``.
     """
     if create_error is not None:
         return _diagnosis(patterns.first(table(), [CREATE_ERROR], create_error), create_error)
     if secondary_status and (match := patterns.first(table(), [SECONDARY_STATUS], secondary_status)):
         return _diagnosis(match, failure_reason or secondary_status)
-    reason = failure_reason or ""
+    reason = _AROUND.sub("", failure_reason or "")
     told = patterns.first(table(), [FAILURE_REASON], reason)
-    if told and (told.pattern.failure_class != "code" or told.pattern.glob.startswith("*sagefit:")):
+    if told and (
+        (told.pattern.failure_class != "code" and not told.is_weak) or told.pattern.glob.startswith("*sagefit:")
+    ):
         return _diagnosis(told, reason)
-    said, last_line = patterns.last_words(table(), log)
-    if said:
-        return _diagnosis(said, said.text)
-    if told:
-        return _diagnosis(told, reason)
+    whole = not told and not reason.startswith("AlgorithmError")
+    if whole and (match := patterns.first(table(), [CREATE_ERROR, SECONDARY_STATUS], reason)):
+        return _diagnosis(match, reason)  # a create call's error, or a status, given as the reason
+    hosts = list(log.values()) if isinstance(log, Mapping) else [log]
+    match, said = last_words_of_all(table(), hosts)
+    if match and not match.is_weak:
+        return _diagnosis(match, match.text)
+    if told and told.is_weak:
+        return _weighed(_diagnosis(told, reason), utilisation or {})
     if exit_code in KILLED:
-        return Diagnosis("host_memory", f"exit code {exit_code}: killed by SIGKILL", None, "C")
-    return _diagnosis(None, reason or last_line or (f"exit code {exit_code}" if exit_code is not None else "no reason"))
+        killed = Diagnosis("host_memory", f"exit code {exit_code}: killed by SIGKILL", None, patterns.WEAK)
+        return _weighed(_diagnosis(match, match.text) if match else killed, utilisation or {})
+    if not match and not told and not _SAYS_LITTLE.fullmatch(reason):
+        match, said_by_reason = last_words(table(), reason.splitlines())
+        said = said or said_by_reason
+    if match:
+        return _weighed(_diagnosis(match, match.text), utilisation or {})
+    explained = log_lines.is_exception(said) and not patterns.first(table(), [ECHO], said)
+    if told and not log_lines.is_exception(said):
+        said = reason
+    known = said or reason or (f"exit code {exit_code}" if exit_code is not None else "no reason")
+    diagnosis = replace(_diagnosis(told, reason), evidence=" ".join(known.split()))
+    return diagnosis if explained else _last_resort(diagnosis, utilisation or {})
+
+
+def _weighed(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosis:
+    """A class that is only likely, against how full that resource was."""
+    used = utilisation.get(diagnosis.failure_class)
+    if used is None or diagnosis.confidence != patterns.WEAK:
+        return diagnosis
+    evidence = f"{diagnosis.evidence}; {_words(diagnosis.failure_class)} at most {used:.0f} % full"
+    if used < ROOMY:
+        return replace(diagnosis, failure_class="code", evidence=evidence)
+    return replace(diagnosis, evidence=evidence, confidence="B" if used >= FULL else patterns.WEAK)
+
+
+def _last_resort(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosis:
+    """What no text explains, by what was full."""
+    for resource in ("host_memory", "gpu_memory", "disk"):
+        used = utilisation.get(resource, 0.0)
+        if used >= FULL:
+            evidence = f"{diagnosis.evidence}; {_words(resource)} {used:.0f} % full"
+            return Diagnosis(resource, evidence, None, patterns.WEAK)
+    return diagnosis
+
+
+def _words(resource: str) -> str:
+    return resource.replace("_", " ").replace("gpu", "GPU")
 
 
 def _diagnosis(match: Match | None, text: str) -> Diagnosis:
     evidence = " ".join(text.split())
     if match is None:
-        return Diagnosis("code", evidence, None, "C")
+        return Diagnosis("code", evidence, None, patterns.WEAK)
     row = match.pattern
     _, own, said = evidence.partition(f"sagefit: {row.failure_class}: ")
     if own and row.glob == f"*{own}*":

@@ -20,6 +20,22 @@ import pytest
 from sagefit.paths import FAILURES_JSON, ROOT
 
 LAUNCHER = ROOT / "python" / "sagefit" / "launcher"
+OLDEST = (3, 8)
+#: Runs the launcher and its scripts; any Python from 3.8 on may be named.
+PYTHON = os.environ.get("SAGEFIT_LAUNCHER_PYTHON") or sys.executable
+
+
+def interpreters() -> list[str]:
+    """The launcher's interpreter, and the oldest and newest that are installed here."""
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = {}
+    for minor in range(OLDEST[1], sys.version_info.minor + 10):
+        managed = [str(path) for path in versions.glob(f"3.{minor}.*/bin/python")]
+        system = shutil.which(f"python3.{minor}")
+        for path in [*managed, *([system] if system and ".pyenv" not in system else [])]:
+            found[minor] = path
+    ends = {found[min(found)], found[max(found)]} if found else set()
+    return [PYTHON, *sorted(ends)]
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,7 @@ class Container:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.before: list[str] = []  # words in front of the launcher's command
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -60,17 +77,19 @@ class Container:
 
     def code(self, name: str, text: str) -> None:
         """Puts a file into the code channel."""
-        (self.root / "input" / "data" / "code" / name).write_text(text)
+        path = self.root / "input" / "data" / "code" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def limit(self, mib: int) -> None:
         """Sets the memory limit as the embedded cloud does."""
         self.environment["SAGEFIT_MEMORY_LIMIT_BYTES"] = str(mib * 1024**2)
 
     def start(
-        self, entry_point: str = "train.py", *options: str, python: str = sys.executable, words: tuple[str, ...] = ()
+        self, entry_point: str = "train.py", *options: str, python: str = PYTHON, words: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
         """Starts the launcher."""
-        command = [python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words]
+        command = [*self.before, python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words]
         return subprocess.Popen(
             command,
             env=self.environment,
@@ -81,7 +100,7 @@ class Container:
             errors="replace",
         )
 
-    def run(self, script: str, *options: str, python: str = sys.executable, words: tuple[str, ...] = ()) -> Outcome:
+    def run(self, script: str, *options: str, python: str = PYTHON, words: tuple[str, ...] = ()) -> Outcome:
         """Runs ``script`` as ``train.py``."""
         self.code("train.py", script)
         return self.end(self.start("train.py", *options, python=python, words=words))

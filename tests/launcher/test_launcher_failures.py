@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 
 import pytest
 
@@ -164,6 +165,25 @@ def test_output_that_is_no_text_does_no_harm(container: Container) -> None:
     outcome = container.run(r"import os; os.write(2, b'\xff\xfe broken \x00\r' * 1000); os._exit(5)")
     assert outcome.exit_code == 5
     assert outcome.failure == "sagefit: code: train.py ended with exit code 5: \ufffd\ufffd broken"
+
+
+def test_the_failure_file_comes_before_the_report(container: Container) -> None:
+    """The report goes through a pipe here that nobody reads until the failure file is there."""
+    container.code(
+        "train.py",
+        "import os, pathlib\ndata = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
+        "os.mkfifo(data / 'sagefit.json.part')\nraise ValueError('diverged')",
+    )
+    process = container.start()
+    while not (failure := container.failure()):
+        assert process.poll() is None
+        time.sleep(0.02)
+    assert failure == "sagefit: code: train.py ended with exit code 1: ValueError: diverged"
+    pipe = container.root / "output" / "data" / "sagefit.json.part"
+    while '"class":"code"' not in pipe.read_text():  # one that was being written while the script ran may come first
+        pass
+    process.communicate(timeout=60)
+    assert process.returncode == 1
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_training(container: Container) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from sagefit.launcher import memory
 from sagefit.launcher.memory import Limit
+from sagefit.launcher.recorder import Gauge
 
 GIB = 1024**3
 
@@ -40,6 +41,7 @@ def v2(limit: str, used: int = 0, kills: int = 0) -> dict[str, str]:
     return {
         "memory.max": f"{limit}\n",
         "memory.current": f"{used}\n",
+        "memory.peak": f"{used + 7}\n",
         "memory.stat": f"anon 5\ninactive_file {GIB}\nactive_file 3\n",
         "memory.events": f"low 0\noom 2\noom_kill {kills}\n",
     }
@@ -49,6 +51,7 @@ def v1(limit: int, used: int = 0, kills: int = 0) -> dict[str, str]:
     return {
         "memory.limit_in_bytes": f"{limit}\n",
         "memory.usage_in_bytes": f"{used}\n",
+        "memory.max_usage_in_bytes": f"{used + 7}\n",
         "memory.stat": f"cache 7\ntotal_inactive_file {GIB}\n",
         "memory.oom_control": f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n",
     }
@@ -61,6 +64,7 @@ def test_version_2_with_a_view_of_its_own(tmp_path: Path) -> None:
     assert limit.size == 4 * GIB
     assert limit.group
     assert memory.group_usage(limit.group) == 2 * GIB  # file cache that can be dropped is no need
+    assert memory.group_peak(limit.group) == 3 * GIB + 7
     assert memory.group_kills(groups) == 1
 
 
@@ -77,6 +81,7 @@ def test_version_1_seen_under_the_name_it_has_outside(tmp_path: Path) -> None:
     groups = memory.find_groups(proc, cgroups)
     assert memory.find_limit(groups, proc) == Limit(GIB, cgroups / "memory")
     assert memory.group_usage(cgroups / "memory") == GIB
+    assert memory.group_peak(cgroups / "memory") == 2 * GIB + 7
     assert memory.group_kills(groups) == 3
 
 
@@ -94,12 +99,26 @@ def test_the_smallest_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert memory.find_limit(groups, proc).size == 4 * GIB
 
 
+def test_an_older_kernel_keeps_no_peak(tmp_path: Path) -> None:
+    _, cgroups = machine(tmp_path, "0::/\n", top=v2("max"))
+    (cgroups / "memory.peak").unlink()
+    assert memory.group_peak(cgroups) is None
+
+
+def test_a_gauge_knows_its_peak_and_its_last_seconds() -> None:
+    gauge = Gauge()
+    for seconds, value in ((0.0, 9), (1.0, 5), (3.0, 2)):
+        gauge.add(seconds, value)
+    assert (gauge.peak, gauge.lately, gauge.now) == (9, 5, 2)
+
+
 def test_another_system_has_no_limit_and_no_use(tmp_path: Path) -> None:
     nowhere = tmp_path / "none"
     assert memory.find_groups(nowhere, nowhere) == []
     assert memory.find_limit([], nowhere) == Limit(None, None)
     assert memory.group_kills([]) == 0
-    assert memory.tree_usage(os.getpid(), nowhere) == (0, 0)
+    assert memory.tree(os.getpid(), nowhere) == memory.children(os.getpid(), nowhere) == []
+    assert memory.tree_usage([], nowhere) == (0, 0)
 
 
 def test_a_tree_of_processes_counts_shared_pages_once() -> None:
@@ -112,11 +131,11 @@ def test_a_tree_of_processes_counts_shared_pages_once() -> None:
     try:
         assert child.stdout
         assert [child.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
-        used, peak = memory.tree_usage(child.pid)
+        used, peak = memory.tree_usage(memory.tree(child.pid))
         own = psutil.Process().memory_full_info().pss
     finally:
         os.killpg(child.pid, 9)
         child.communicate()
     assert 120 * 1024**2 < used - own < 200 * 1024**2  # two copies of one block are one block
     assert peak > 120 * 1024**2
-    assert memory.tree_usage(child.pid) == (0, 0)
+    assert memory.tree_usage(memory.tree(child.pid)) == (0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import shutil
 import subprocess
 import sys
@@ -13,22 +12,9 @@ import pytest
 
 from sagefit.paths import ROOT
 
-from .conftest import LAUNCHER, Container
+from .conftest import LAUNCHER, OLDEST, PYTHON, Container, interpreters
 
-OLDEST = (3, 8)
 MODULES = sorted(LAUNCHER.glob("*.py"))
-
-
-def interpreters() -> list[str]:
-    """This interpreter, and the oldest supported one on this machine."""
-    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = {}
-    for minor in range(OLDEST[1], sys.version_info.minor):
-        managed = [str(path) for path in versions.glob(f"3.{minor}.*/bin/python")]
-        system = shutil.which(f"python3.{minor}")
-        for path in [*managed, *([system] if system and ".pyenv" not in system else [])]:
-            found[minor] = path
-    return [*([found[min(found)]] if found else []), sys.executable]
 
 
 @pytest.mark.parametrize("python", interpreters())
@@ -70,7 +56,7 @@ def test_syntax_of_the_oldest_python(module: Path) -> None:
 def test_runs_as_a_module_of_the_package(container: Container) -> None:
     container.code("train.py", "print('as a module')")
     done = subprocess.run(
-        [sys.executable, "-m", "sagefit.launcher", "--entry-point", "train.py"],
+        [PYTHON, "-m", "sagefit.launcher", "--entry-point", "train.py"],
         env={**container.environment, "PYTHONPATH": str(ROOT / "python")},
         capture_output=True,
         text=True,

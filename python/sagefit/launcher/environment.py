@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import gpus
+
 CODE = "code"  # the channel with the training code
 OWN = "sagefit"  # the channel with this launcher
 HIDDEN = (CODE, OWN)
+TOOLKIT = "sagemaker_"
 
 
 class CannotStartError(Exception):
@@ -32,8 +34,14 @@ class Job(NamedTuple):
     instance_type: str
     network_interface: str
     hyperparameters: dict[str, str]
+    settings: dict[str, str]  # hyperparameters that are meant for SageMaker's toolkits, not for the script
     channels: dict[str, Any]
     checkpoints: Path
+
+    @property
+    def first_host(self) -> str:
+        """The host that the others meet at."""
+        return min(self.hosts)
 
     @property
     def output(self) -> Path:
@@ -54,14 +62,15 @@ def read_job(root: Path) -> Job:
     data = root / "input" / "data"
     if not channels and data.is_dir():
         channels = {entry.name: {} for entry in sorted(data.iterdir()) if entry.is_dir()}
-    raw = _read(root, "hyperparameters.json")
+    raw = {key: _plain(value) for key, value in _read(root, "hyperparameters.json").items()}
     return Job(
         root=root,
         host=host,
         hosts=[str(name) for name in resources.get("hosts", [host])],
         instance_type=str(resources.get("current_instance_type", "")),
         network_interface=str(resources.get("network_interface_name", "")),
-        hyperparameters={key: _plain(value) for key, value in raw.items() if not key.startswith("sagemaker_")},
+        hyperparameters={key: value for key, value in raw.items() if not key.startswith(TOOLKIT)},
+        settings={key: value for key, value in raw.items() if key.startswith(TOOLKIT)},
         channels={name: value for name, value in channels.items() if name not in HIDDEN},
         checkpoints=_checkpoints(root),
     )
@@ -111,10 +120,10 @@ def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
         "SM_CURRENT_HOST": job.host,
         "SM_CURRENT_INSTANCE_TYPE": job.instance_type,
         "SM_NETWORK_INTERFACE_NAME": job.network_interface,
-        "SM_MASTER_ADDR": os.environ.get("SAGEFIT_MASTER_ADDRESS") or job.hosts[0],
-        "SM_MASTER_PORT": "7777",
+        "SM_MASTER_ADDR": os.environ.get("SAGEFIT_MASTER_ADDRESS") or job.first_host,
+        "SM_MASTER_PORT": os.environ.get("SAGEFIT_MASTER_PORT") or "7777",
         "SM_NUM_CPUS": cpus,
-        "SM_NUM_GPUS": str(count_gpus()),
+        "SM_NUM_GPUS": str(gpus.count()),
         "SM_LOG_LEVEL": os.environ.get("SM_LOG_LEVEL", "20"),
     }
     for name in job.channels:
@@ -141,15 +150,6 @@ def arguments(hyperparameters: dict[str, str]) -> list[str]:
     """Hyperparameters as the toolkits pass them: ``--name value`` in order of the names, ``-n`` for one letter."""
     pairs = ((("-" if len(key) == 1 else "--") + key, value) for key, value in sorted(hyperparameters.items()))
     return [part for pair in pairs for part in pair]
-
-
-def count_gpus() -> int:
-    """The number of NVIDIA GPUs in this container."""
-    try:
-        listing = subprocess.run(["nvidia-smi", "--list-gpus"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError:
-        return 0
-    return sum(line.startswith(b"GPU ") for line in listing.stdout.splitlines())
 
 
 def _read(root: Path, name: str) -> dict[str, Any]:

@@ -13,20 +13,23 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import environment, report, verdict
-from .process import Console, Ended, Program, Stop
-from .recorder import NOTHING, Recorder
+from . import environment, evidence, report, torchrun, verdict
+from .process import Console, Ended, Program
+from .recorder import Recorder
+from .stop import Stop
+from .torch_peaks import TorchPeaks
 
 CANNOT_START = Ended(2, None)
+LONGEST_QUOTE = 500  # characters of what another program said, to leave room for the advice
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
     """Runs the job described by the configuration files and returns the script's exit code."""
     options = _options(command_line)
     root = Path(os.environ.get("SAGEFIT_ML_ROOT") or "/opt/ml")
-    run = _Run(root, options.entry_point)
+    run = _Run(root, options.entry_point, options.isolated)
     try:
-        return run.run(options.arguments, options.isolated)
+        return run.run(options.arguments)
     except environment.CannotStartError as problem:
         return run.fail(CANNOT_START, problem.failure_class, str(problem))
     except Exception as fault:
@@ -37,17 +40,18 @@ def main(command_line: Sequence[str] | None = None) -> int:
 class _Run:
     """One run of the script, and what is known of it so far."""
 
-    def __init__(self, root: Path, entry_point: str) -> None:
+    def __init__(self, root: Path, entry_point: str, isolated: bool) -> None:
         self._root = root
         self._output = root / "output"
         self._entry_point = entry_point
+        self._isolated = isolated
         self._console = Console()
-        self._stop = Stop()
+        self._stop = Stop(self._console)
         self._job: environment.Job | None = None
         self._recorder: Recorder | None = None
         self._started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def run(self, arguments: Sequence[str], isolated: bool) -> int:
+    def run(self, arguments: Sequence[str]) -> int:
         with contextlib.suppress(FileNotFoundError):
             (self._output / "failure").unlink()  # of a run that was interrupted and now starts again on this host
         job = self._job = environment.read_job(self._root)
@@ -56,47 +60,74 @@ class _Run:
         words = [*environment.arguments(job.hyperparameters), *arguments]
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment.variables(job, words)}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(job.code), os.environ.get("PYTHONPATH")]))
-        self._install(job.code, variables, isolated)
+        self._install(job.code, variables)
+        if torchrun.is_wanted(job, script):
+            command, wrapper = torchrun.command(job, script, words, variables), True
+            variables.update(torchrun.network(job))
+            if len(job.hosts) > 1:
+                torchrun.wait_for_name(variables["SM_MASTER_ADDR"], lambda: self._stop.requested)
+        else:
+            wrapper = script.suffix == ".sh"
+            command = ["/bin/sh" if wrapper else sys.executable, str(script), *words]
         if self._stop.requested:
             return self.fail(Ended(128 + signal.SIGTERM, signal.SIGTERM), "stopped", "stopped before the script began")
-        interpreter = "/bin/sh" if script.suffix == ".sh" else sys.executable
-        program = Program([interpreter, str(script), *words], job.code, variables, self._console)
+        report.reserve(self._output)
+        torch = TorchPeaks()
+        variables.update(torch.variables(variables["PYTHONPATH"]))
+        program = Program(command, job.code, variables, self._console, wrapper=wrapper)
         self._stop.watch(program)
-        recorder = self._recorder = Recorder(program.pid, self._console, self._report)
+        recorder = self._recorder = Recorder(program.pid, self._root, torch, self._console, self._report)
         recorder.start()
         ended = program.wait()
         recorder.stop()
-        if ended.exit_code:
-            lines = [*program.last_lines, *self._own_words()]
-            return self.fail(ended, *verdict.judge(self._entry_point, ended, lines, recorder, self._stop.requested))
-        self._report(ended)
-        return 0
+        try:
+            if ended.exit_code:
+                return self.fail(ended, *self._judge(ended, program, recorder))
+            report.release(self._output)
+            recorder.close()
+            self._report(ended)
+            return 0
+        finally:
+            torch.close()
 
-    def fail(self, ended: Ended, failure_class: str, evidence: str) -> int:
-        """Writes down why, and returns the exit code."""
-        evidence = report.one_line(evidence)
-        self._report(ended, failure_class, evidence)
-        text = report.failure_text(failure_class, evidence)
-        with contextlib.suppress(OSError):  # the disk may be full: the log still says it
-            report.write_failure(self._output, text)
+    def fail(self, ended: Ended, failure_class: str, words: str) -> int:
+        """Writes down why, first where SageMaker looks for it, and returns the exit code."""
+        words = report.one_line(words)
+        text = report.failure_text(failure_class, words)
+        report.release(self._output)
+        report.write_failure(self._output, text)
         self._console.line(text)
+        if self._recorder:
+            self._recorder.close()
+        self._report(ended, failure_class, words)
         return ended.exit_code
 
-    def _install(self, code: Path, variables: dict[str, str], isolated: bool) -> None:
+    def _judge(self, ended: Ended, program: Program, recorder: Recorder) -> tuple[str, str]:
+        lines = [*program.last_lines, *self._own_words()]
+        failure_class, words = verdict.judge(self._entry_point, ended, lines, recorder, self._stop.requested)
+        failure_class, words = evidence.weigh(failure_class, words, ended, recorder)
+        hint = evidence.network_hint(words, lines) if self._isolated else ""
+        return failure_class, f"{hint}: {words}" if hint else words
+
+    def _install(self, code: Path, variables: dict[str, str]) -> None:
         requirements = code / "requirements.txt"
         if not requirements.is_file():
             return
         command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        command += ["--no-index"] if isolated else []  # what the image already has still counts as installed
+        command += ["--no-index"] if self._isolated else []  # what the image already has still counts as installed
         program = Program([*command, "-r", str(requirements)], code, variables, self._console)
         self._stop.watch(program)
         ended = program.wait()
         if ended.exit_code and not self._stop.requested:
             failure_class, said = verdict.last_words(program.last_lines)
+            hint = (
+                "The job has network_isolation true, so pip reaches no package index: put the packages into the image, "
+                "or set resources.network_isolation: false"
+                if self._isolated
+                else "A network without a way to the package index needs the packages in the image"
+            )
             raise environment.CannotStartError(
-                f"requirements.txt could not be installed: {said}. "
-                "A job without network (resources.network_isolation) needs its packages in the image.",
-                failure_class,
+                f"requirements.txt could not be installed: {said[:LONGEST_QUOTE]}. {hint}.", failure_class
             )
 
     def _own_words(self) -> list[str]:
@@ -105,25 +136,23 @@ class _Run:
             return (self._output / "failure").read_text(encoding="utf-8", errors="replace").splitlines()
         return []
 
-    def _report(
-        self, ended: Ended | None = None, failure_class: str | None = None, evidence: str | None = None
-    ) -> None:
+    def _report(self, ended: Ended | None = None, failure_class: str | None = None, words: str | None = None) -> None:
         job = self._job
         host = job.host if job else "algo-1"
         content: dict[str, Any] = {
-            "schema": 1,
+            "schema": report.SCHEMA,
             "entry_point": self._entry_point,
             "training_job": os.environ.get("TRAINING_JOB_NAME", ""),
             "host": host,
             "exit_code": ended.exit_code if ended else None,
             "signal": ended.signal if ended else None,
             "class": failure_class,
-            "evidence": evidence,
+            "evidence": words,
             "started": self._started,
-            **(self._recorder.summary() if self._recorder else NOTHING),
+            **(self._recorder.summary() if self._recorder else report.NOTHING),
         }
         with contextlib.suppress(OSError):  # training is worth more than its record
-            report.write_report(self._output, host, job.hosts[0] if job else host, content)
+            report.write_report(self._output, host, job.first_host if job else host, content)
 
 
 def _options(command_line: Sequence[str] | None) -> argparse.Namespace:

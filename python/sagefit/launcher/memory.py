@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60  # version 1 writes a huge number instead of "max"
-_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control")
-_V2 = ("memory.max", "memory.current", "inactive_file", "memory.events")
+
+
+class _Files(NamedTuple):
+    """What a version of control groups calls its files, and the counter of file cache that can be dropped."""
+
+    limit: str
+    usage: str
+    peak: str
+    events: str
+    inactive: str
+
+
+_V1 = _Files(
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "memory.max_usage_in_bytes",
+    "memory.oom_control",
+    "total_inactive_file",
+)
+_V2 = _Files("memory.max", "memory.current", "memory.peak", "memory.events", "inactive_file")
 
 
 class Limit(NamedTuple):
@@ -31,7 +50,7 @@ def find_groups(proc: Path = PROC, cgroups: Path = CGROUPS) -> list[Path]:
         inner = top / name.strip("/")
         # With a private view the group's own folder is mounted at the top, whatever its name is outside.
         folders = [inner, *inner.parents] if inner.is_dir() and top in [inner, *inner.parents] else [top]
-        found = [folder for folder in folders if (folder / _files(folder)[1]).is_file()]
+        found = [folder for folder in folders if (folder / _files(folder).usage).is_file()]
         if found:
             return found
     return []
@@ -39,7 +58,7 @@ def find_groups(proc: Path = PROC, cgroups: Path = CGROUPS) -> list[Path]:
 
 def find_limit(groups: list[Path], proc: Path = PROC) -> Limit:
     """The smallest of: the limits of the control groups, ``SAGEFIT_MEMORY_LIMIT_BYTES``, the machine's memory."""
-    limits = [Limit(_number(_text(group / _files(group)[0])), group) for group in groups]
+    limits = [Limit(_number(_text(group / _files(group).limit)), group) for group in groups]
     limits.append(Limit(_number(os.environ.get("SAGEFIT_MEMORY_LIMIT_BYTES", "")), None))
     total = [line.split()[1] for line in _text(proc / "meminfo").splitlines() if line.startswith("MemTotal:")]
     limits.append(Limit(int(total[0]) * 1024 if total else None, None))
@@ -49,25 +68,43 @@ def find_limit(groups: list[Path], proc: Path = PROC) -> Limit:
 
 def group_usage(group: Path) -> int:
     """What the group uses without the file cache that the kernel can drop: what counts before it kills."""
-    _, usage, inactive, _ = _files(group)
-    used = _number(_text(group / usage)) or 0
-    return max(0, used - _counter(group / "memory.stat", inactive))
+    files = _files(group)
+    used = _number(_text(group / files.usage)) or 0
+    return max(0, used - _counter(group / "memory.stat", files.inactive))
+
+
+def group_peak(group: Path) -> int | None:
+    """The most that the group ever used, by the kernel's own account (version 2: from Linux 5.19), cache included."""
+    return _number(_text(group / _files(group).peak))
 
 
 def group_kills(groups: list[Path]) -> int:
     """How many processes of the group the kernel has killed for memory."""
-    return _counter(groups[0] / _files(groups[0])[3], "oom_kill") if groups else 0
+    return _counter(groups[0] / _files(groups[0]).events, "oom_kill") if groups else 0
 
 
-def tree_usage(child: int, proc: Path = PROC) -> tuple[int, int]:
-    """Memory of the launcher, ``child`` and all below it, and the highest any one of these ever had.
+def children(parent: int, proc: Path = PROC) -> list[int]:
+    """The processes that ``parent`` has started and that still run."""
+    return _by_parent(proc).get(parent, [])
+
+
+def tree(top: int, proc: Path = PROC) -> list[int]:
+    """The process ``top`` and all below it; none once it has been waited for."""
+    by_parent = _by_parent(proc)
+    members = [top] if any(top in started for started in by_parent.values()) else []
+    for pid in members:
+        members.extend(by_parent.get(pid, []))
+    return members
+
+
+def tree_usage(members: Sequence[int], proc: Path = PROC) -> tuple[int, int]:
+    """Memory of the launcher and the processes of a ``tree``, and the highest any one of these ever had.
 
     Several processes share pages (the workers of a data loader begin as copies), so their proportional sizes are
-    added up. One process has its resident size. A child that has ended has nothing.
+    added up. One process has its resident size. A tree whose top has ended has nothing.
     """
-    members = _descendants(child, proc)
     resident = {pid: _status(proc / str(pid)) for pid in [*members, os.getpid()]}
-    if child not in members or not resident[child][0]:
+    if not members or not resident[members[0]][0]:
         return 0, 0
     peak = max(high for _, high in resident.values())
     if len(members) == 1:
@@ -85,25 +122,22 @@ def children_peak() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _files(group: Path) -> tuple[str, str, str, str]:
-    return _V1 if (group / _V1[1]).is_file() else _V2
+def _files(group: Path) -> _Files:
+    return _V1 if (group / _V1.usage).is_file() else _V2
 
 
-def _descendants(top: int, proc: Path) -> list[int]:
-    children: dict[int, list[int]] = {}
+def _by_parent(proc: Path) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
     try:
         pids = [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()]
     except OSError:
-        return []
+        return {}
     for pid in pids:
         # The second field is the program's name in parentheses, which may hold anything.
         after = _text(proc / str(pid) / "stat").rpartition(")")[2].split()
         if len(after) > 1:
-            children.setdefault(int(after[1]), []).append(pid)
-    members = [top] if top in pids else []
-    for pid in members:
-        members.extend(children.get(pid, []))
-    return members
+            found.setdefault(int(after[1]), []).append(pid)
+    return found
 
 
 def _status(folder: Path) -> tuple[int, int]:

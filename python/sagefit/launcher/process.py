@@ -1,7 +1,8 @@
-"""Runs a program, passes its output through as it comes, keeps its last lines, and forwards stop signals to it."""
+"""Runs a program, passes its output through as it comes, and keeps its last lines."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -12,6 +13,8 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
+
+from . import memory
 
 LINGER = 2.0  # seconds to wait for output: a process left behind may hold the pipe open for ever
 PIPE_SIZE = 65536  # as much as a pipe holds: one read takes all that was written before
@@ -56,14 +59,32 @@ class Console:
 
 
 class Program:
-    """A running program."""
+    """A running program, in a process group of its own.
 
-    def __init__(self, command: Sequence[str], folder: Path, variables: dict[str, str], console: Console) -> None:
+    A ``wrapper``, such as a shell or torchrun, only starts others and waits for them.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        variables: dict[str, str],
+        console: Console,
+        *,
+        wrapper: bool = False,
+    ) -> None:
         self._console = console
+        self._wrapper = wrapper
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._spoke_on = 0
         self._process = subprocess.Popen(
-            list(command), cwd=str(folder), env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            list(command),
+            cwd=str(folder),
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
         )
         self.pid = self._process.pid
         self._reader = threading.Thread(
@@ -79,9 +100,27 @@ class Program:
             return Ended(128 - code, -code)
         return Ended(code, _SHELL_SIGNALS.get(code))
 
-    def send(self, number: int) -> None:
-        """Sends a signal, if the program still runs."""
-        self._process.send_signal(number)
+    def ask_to_stop(self, number: int) -> None:
+        """Sends a signal to the script itself, if it still runs.
+
+        Not to the whole group: workers of a data loader would end at once, and the script, which still needs them to
+        reach its next checkpoint, with them. Nor to a wrapper: a shell would leave the script behind, and torchrun
+        gives it less time than there is.
+        """
+        for pid in (self._wrapper and memory.children(self.pid)) or [self.pid]:
+            if self._process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    def kill(self) -> None:
+        """Kills the program and all that it has started, if it still runs."""
+        if self._process.poll() is not None:
+            return  # its number may be another's by now
+        for pid in memory.tree(self.pid):  # torchrun gives each of its processes a group of its own
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     @property
     def last_lines(self) -> list[str]:
@@ -106,31 +145,10 @@ class Program:
                         continue
                     self._console.write(targets[source], chunk)
                     *whole, last = (rest[source] + chunk).replace(b"\r", b"\n").split(b"\n")
-                    rest[source] = last[-KEPT_CHARACTERS:]
+                    rest[source] = last[:KEPT_CHARACTERS]
                     self._keep(whole, source is stderr)
 
     def _keep(self, lines: Sequence[bytes], is_error: bool) -> None:
         for line in filter(bytes.strip, lines):
             self._lines.append(line[:KEPT_CHARACTERS].decode("utf-8", "replace"))
             self._spoke_on = 0 if is_error else min(self._spoke_on + 1, KEPT_LINES)
-
-
-class Stop:
-    """Turns SIGTERM, SageMaker's request to stop, into one for the running program."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._program: Program | None = None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._forward)
-
-    def watch(self, program: Program) -> None:
-        """From now on requests go to this program; one that came before it started is passed on at once."""
-        self._program = program
-        if self.requested:
-            program.send(signal.SIGTERM)
-
-    def _forward(self, number: int, _frame: object) -> None:
-        self.requested = True
-        if self._program:
-            self._program.send(number)

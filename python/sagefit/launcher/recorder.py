@@ -1,4 +1,4 @@
-"""The flight recorder: samples memory while the script runs."""
+"""The flight recorder: samples memory and file systems while the script runs."""
 
 from __future__ import annotations
 
@@ -6,42 +6,73 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from . import memory, report
+from . import memory, report, volumes
 from .gpus import Gpus
 from .process import Console
+from .torch_peaks import TorchPeaks
+from .volumes import Space
 
 EVERY = 0.2  # seconds between two samples, more where taking one is slow
+KEEP_EVERY = 1.0  # seconds between two samples that sagefit.json keeps
+KEPT_SAMPLES = 60
 REPORT_EVERY = 2.0  # seconds between two writings of sagefit.json
 PRINT_EVERY = 30.0  # seconds between two metric lines
-KEPT_SAMPLES = 120
 NEAR = 0.85  # this share of the limit is close enough for a kill to have been for memory
 RECENT = 2.0  # seconds before the end that count for it
-NOTHING: dict[str, Any] = {
-    "seconds": 0.0,
-    "host_memory": {"peak_bytes": 0, "limit_bytes": None, "source": "none"},
-    "gpus": [],
-    "samples": [],
-}
+LINGER = 5.0  # seconds to wait for a sample: a file system may not answer any more
+
+
+class Gauge:
+    """A number of bytes over time: its peak, its last value, and how high it has been of late."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self.now = 0
+        self.total = 0  # of what it is a part, where that is known
+        self._recent: deque[tuple[float, int]] = deque()
+
+    def add(self, seconds: float, value: int) -> None:
+        """The value at a time; times go up."""
+        self.now = value
+        self.peak = max(self.peak, value)
+        self._recent.append((seconds, value))
+        while self._recent[0][0] < seconds - RECENT:
+            self._recent.popleft()
+
+    @property
+    def lately(self) -> int:
+        """The highest of the last values."""
+        return max((value for _, value in list(self._recent)), default=0)
 
 
 class Recorder:
-    """Records the memory of one program from start to end."""
+    """Records what one program uses, from start to end."""
 
-    def __init__(self, program: int, console: Console, write: Callable[[], None]) -> None:
+    def __init__(
+        self, program: int, root: Path, torch: TorchPeaks, console: Console, write: Callable[[], None]
+    ) -> None:
         self._program = program
         self._console = console
         self._write = write
+        self._torch = torch
         self._groups = memory.find_groups()
         self._limit = memory.find_limit(self._groups)
         self._kills = memory.group_kills(self._groups)
         self._others_peak = memory.children_peak()  # of children before this program, such as pip
-        self._gpus = Gpus()
+        self._members: list[int] = []
+        self._gpus = Gpus(lambda: self._members)
         self._started = time.monotonic()
-        self._samples: deque[tuple[float, int]] = deque(maxlen=KEPT_SAMPLES)
-        self._peak = 0
-        self._highest = 0  # since the last metric line
+        self._host, self._tree = Gauge(), Gauge()
+        self._shared = Gauge()
+        self._disks = {folder: Gauge() for folder in volumes.disks(root)}
+        self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT_SAMPLES)
+        self._seconds = 0.0  # when the last of all samples was taken
+        self._kept = -KEEP_EVERY
+        self._highest_kept = 0  # since the last sample that was kept
+        self._highest_printed = 0  # since the last metric line
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -55,49 +86,75 @@ class Recorder:
     def stop(self) -> None:
         """Ends the recording once the program has ended, and adds what the kernel knows of its peak."""
         self._over.set()
-        self._thread.join()
-        self._gpus.stop()
+        self._thread.join(LINGER)
+        self._sample_spaces(self._seconds)  # the end of the program, however long its output took to end
         peak = memory.children_peak()
-        if peak > max(self._peak, self._others_peak):
-            # The program grew past every sample after the last of them.
-            self._remember(peak)
+        if peak > max(self._host.peak, self._others_peak):
+            self._remember(peak)  # the program grew past every sample after the last of them
+        self._keep()
         self.print()
+
+    def close(self) -> None:
+        """Ends what else samples; it may take seconds."""
+        self._gpus.stop()
 
     def killed_for_memory(self) -> bool:
         """Whether a kill at the end of the recording was the kernel's answer to a lack of host memory."""
-        near = self._limit.size is not None and self._last_use() >= NEAR * self._limit.size
+        near = self._limit.size is not None and self._host.lately >= NEAR * self._limit.size
         return near or self.kernel_killed()
 
     def kernel_killed(self) -> bool:
         """Whether the kernel counted a kill for memory in this container since the start."""
-        return memory.group_kills(self._groups) > self._kills
+        return self._kernel_kills() > 0
 
     def at_the_end(self) -> str:
         """Host memory shortly before the end, in words: ``0.49 of 0.50 GiB``."""
         limit = f" of {self._limit.size / report.GIB:.2f}" if self._limit.size else ""
-        return f"{self._last_use() / report.GIB:.2f}{limit} GiB"
+        return f"{self._host.lately / report.GIB:.2f}{limit} GiB"
+
+    def shared_memory(self) -> Space | None:
+        """How full ``/dev/shm`` was shortly before the end."""
+        return _lately(volumes.SHARED_MEMORY, self._shared)
+
+    def fullest_disk(self) -> Space | None:
+        """The disk that was fullest shortly before the end."""
+        found = filter(None, (_lately(folder, gauge) for folder, gauge in self._disks.items()))
+        return max(found, key=lambda space: space.share, default=None)
 
     def summary(self) -> dict[str, Any]:
         """The measured part of sagefit.json."""
         return {
             "seconds": round(time.monotonic() - self._started, 1),
             "host_memory": {
-                "peak_bytes": self._peak,
+                "peak_bytes": self._host.peak,
                 "limit_bytes": self._limit.size,
                 "source": "cgroup" if self._limit.group else "process tree",
+                "tree_peak_bytes": self._tree.peak,
+                "cgroup_peak_bytes": memory.group_peak(self._groups[0]) if self._groups else None,
+                "oom_kills": self._kernel_kills(),
             },
+            "shared_memory": {"peak_bytes": self._shared.peak, "total_bytes": self._shared.total},
+            "disks": [
+                {"path": str(folder), "peak_bytes": gauge.peak, "total_bytes": gauge.total}
+                for folder, gauge in self._disks.items()
+            ],
             "gpus": self._gpus.peaks(),
-            "samples": [{"seconds": seconds, "host_bytes": used} for seconds, used in list(self._samples)],
+            "torch": self._torch.read(),
+            "samples": list(self._samples),
         }
 
     def print(self) -> None:
         """Prints a metric line: the highest values since the line before."""
-        highest, self._highest = self._highest, 0
-        self._console.line(report.metric_line(highest, self._peak, self._limit.size, self._gpus.highest_percent()))
+        highest, self._highest_printed = self._highest_printed, 0
+        percent = self._gpus.highest_percent()
+        highest = highest or self._host.now
+        self._console.line(report.metric_line(highest, self._host.peak, self._limit.size, percent))
 
-    def _last_use(self) -> int:
-        end = self._samples[-1][0] if self._samples else 0.0
-        return max((used for seconds, used in self._samples if seconds >= end - RECENT), default=0)
+    def _kernel_kills(self) -> int:
+        return memory.group_kills(self._groups) - self._kills
+
+    def _now(self) -> float:
+        return round(time.monotonic() - self._started, 2)
 
     def _run(self) -> None:
         written = printed = self._started
@@ -115,15 +172,46 @@ class Recorder:
                 printed = now
 
     def _sample(self) -> None:
-        used, highest = memory.tree_usage(self._program)
+        self._members = memory.tree(self._program)
+        used, highest = memory.tree_usage(self._members)
         if not used:
             return  # it has ended: what is left is not its memory
+        self._sample_spaces(self._now())
+        self._tree.add(self._now(), used)
         if self._limit.group:
             used = memory.group_usage(self._limit.group)
-        self._peak = max(self._peak, highest)
+        self._host.peak = max(self._host.peak, highest)
         self._remember(used)
+        if self._now() - self._kept >= KEEP_EVERY:
+            self._keep()
+
+    def _sample_spaces(self, seconds: float) -> None:
+        self._seconds = seconds
+        for folder, gauge in ((volumes.SHARED_MEMORY, self._shared), *self._disks.items()):
+            space = volumes.space(folder)
+            if space:
+                gauge.total = space.total
+                gauge.add(seconds, space.used)
 
     def _remember(self, used: int) -> None:
-        self._peak = max(self._peak, used)
-        self._highest = max(self._highest, used)
-        self._samples.append((round(time.monotonic() - self._started, 2), used))
+        self._host.add(self._now(), used)
+        self._highest_kept = max(self._highest_kept, used)
+        self._highest_printed = max(self._highest_printed, used)
+
+    def _keep(self) -> None:
+        """Keeps a sample: the highest host memory since the one before, all else as it is now."""
+        self._kept = self._now()
+        self._samples.append(
+            {
+                "seconds": self._kept,
+                "host_bytes": self._highest_kept or self._host.lately,
+                "shm_bytes": self._shared.now,
+                "disk_bytes": [gauge.now for gauge in self._disks.values()],
+                "gpu_bytes": self._gpus.now(),
+            }
+        )
+        self._highest_kept = 0
+
+
+def _lately(folder: Path, gauge: Gauge) -> Space | None:
+    return Space(folder, gauge.lately, gauge.total) if gauge.total else None

@@ -1,12 +1,50 @@
-"""What the launcher leaves behind: metric lines in the log, sagefit.json, and the failure file."""
+"""What the launcher leaves behind: metric lines in the log, sagefit.json, and the failure file.
+
+``sagefit.json`` is one object. Later versions may add keys; ``schema`` changes when a key is given another meaning.
+
+- ``schema``: 1. ``entry_point``, ``training_job``, ``host``, ``started`` (UTC).
+- ``exit_code``, ``signal``: of the script; null while it runs, and the signal where none ended it.
+- ``class``, ``evidence``: of its failure, null without one.
+- ``seconds``: how long the script has run.
+- ``host_memory``: ``peak_bytes`` (what counts against the limit), ``limit_bytes`` (null: not known), ``source``
+  (``cgroup``, ``process tree`` or ``none``), ``tree_peak_bytes`` (launcher and script, shared pages counted once),
+  ``cgroup_peak_bytes`` (the kernel's own account, file cache included; null without one), ``oom_kills``.
+- ``shared_memory``: of ``/dev/shm``, ``peak_bytes`` and ``total_bytes`` (0: there is none).
+- ``disks``: of each file system ``path``, ``peak_bytes``, ``total_bytes``.
+- ``gpus``: of each ``index``, ``name``, ``peak_bytes``, ``total_bytes`` and ``script_peak_bytes`` (the script's own
+  part; null where the driver does not tell).
+- ``torch``: of each process and device that used CUDA ``pid``, ``rank`` (null outside torchrun), ``device``,
+  ``peak_allocated_bytes``, ``peak_reserved_bytes``, as ``torch.cuda`` tells them.
+- ``samples``: the last 60, a second or more apart: ``seconds``, ``host_bytes`` (the highest since the one before),
+  ``shm_bytes``, ``disk_bytes`` and ``gpu_bytes`` (in the order of ``disks`` and ``gpus``).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 GIB = 1024**3
+SCHEMA = 1
+NOTHING: dict[str, Any] = {
+    "seconds": 0.0,
+    "host_memory": {
+        "peak_bytes": 0,
+        "limit_bytes": None,
+        "source": "none",
+        "tree_peak_bytes": 0,
+        "cgroup_peak_bytes": None,
+        "oom_kills": 0,
+    },
+    "shared_memory": {"peak_bytes": 0, "total_bytes": 0},
+    "disks": [],
+    "gpus": [],
+    "torch": [],
+    "samples": [],
+}
+RESERVE = 256 * 1024  # bytes
 LONGEST_FAILURE = 900  # characters; SageMaker cuts FailureReason at 1024 and adds words of its own
 
 
@@ -41,7 +79,25 @@ def failure_text(failure_class: str, evidence: str) -> str:
     return text if len(text) <= LONGEST_FAILURE else text[: LONGEST_FAILURE - 3] + "..."
 
 
+def reserve(output: Path) -> None:
+    """Keeps some room on the disk, so that a script which fills it can still be explained."""
+    with contextlib.suppress(OSError):
+        output.mkdir(parents=True, exist_ok=True)
+        _reserved(output).write_bytes(bytes(RESERVE))
+
+
+def release(output: Path) -> None:
+    """Gives the room free."""
+    with contextlib.suppress(OSError):
+        _reserved(output).unlink()
+
+
 def write_failure(output: Path, text: str) -> None:
     """Writes the failure file, from which SageMaker takes the FailureReason."""
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "failure").write_text(text, encoding="utf-8")
+    with contextlib.suppress(OSError):  # the log still says it
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "failure").write_text(text, encoding="utf-8")
+
+
+def _reserved(output: Path) -> Path:
+    return output / ".sagefit-reserve"

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from . import patterns
+from .last_words import last_words as read_last_words
 from .process import Ended
 from .recorder import Recorder
 
@@ -24,13 +25,13 @@ def judge(
     if ended.signal == signal.SIGKILL:
         # A kill leaves no last words, so whatever was said before is about something else.
         return ("host_memory" if recorder.killed_for_memory() else "code"), how
-    failure_class, said = last_words(lines, after_signal=bool(ended.signal))
+    failure_class, said = last_words(lines)
     if failure_class == "code" and recorder.kernel_killed():
         return "host_memory", f"{how}, the kernel having killed one of its processes for memory: {said}"
     return failure_class, f"{how}: {said}" if said else how
 
 
-def last_words(lines: Sequence[str], *, after_signal: bool = False) -> tuple[str, str]:
-    """Class and evidence from the end of a log. A crash by signal has no traceback: then a few lines count."""
-    match, said = patterns.last_words(patterns.load(), lines, quiet=5 if after_signal else 1)
+def last_words(lines: Sequence[str]) -> tuple[str, str]:
+    """Class and evidence from the end of a log."""
+    match, said = read_last_words(patterns.load(), lines)
     return (match.pattern.failure_class if match else "code"), said

@@ -1,0 +1,66 @@
+"""Turns SIGTERM, SageMaker's request to stop, into one for the script, and keeps to the time there is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+from .process import Console, Program
+
+GRACE = 120.0  # seconds from SageMaker's SIGTERM to its SIGKILL
+GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
+KEPT_BACK = 5.0  # of them, for the launcher's own report; at most a quarter
+WARNING = 10.0  # seconds before the end
+
+
+class Stop:
+    """The request to stop. A second one changes nothing: neither is time lost nor does the script hear it again."""
+
+    def __init__(self, console: Console) -> None:
+        self.requested = False
+        self._console = console
+        self._program: Program | None = None
+        self._number = 0
+        self._told = False
+        self._lock = threading.Lock()
+        # A signal may come at any instruction of the main thread, so its handler takes no lock: it wakes a thread.
+        self._wake, self._waker = os.pipe()
+        threading.Thread(target=self._serve, daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._request)
+
+    def watch(self, program: Program) -> None:
+        """From now on the request goes to this program; one that came before it started is passed on at once."""
+        with self._lock:
+            self._program = program
+            if self._told:
+                program.ask_to_stop(self._number)
+
+    def _request(self, number: int, _frame: object) -> None:
+        if not self.requested:
+            self.requested = True
+            self._number = number
+            os.write(self._waker, b"!")
+
+    def _serve(self) -> None:
+        os.read(self._wake, 1)
+        grace = GRACE
+        with contextlib.suppress(ValueError):
+            grace = float(os.environ.get(GRACE_VARIABLE) or GRACE)
+        left = grace - min(KEPT_BACK, grace / 4)
+        end = time.monotonic() + left
+        with self._lock:
+            self._told = True
+            if self._program:
+                self._program.ask_to_stop(self._number)
+        self._console.line(f"[sagefit] asked to stop: the script has {left:.0f} s to save its work and end")
+        if left > 2 * WARNING:
+            time.sleep(left - WARNING)
+            self._console.line(f"[sagefit] the script has {WARNING:.0f} s left, then it is killed")
+        time.sleep(max(0.0, end - time.monotonic()))
+        with self._lock:
+            if self._program:
+                self._program.kill()

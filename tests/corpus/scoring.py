@@ -1,0 +1,102 @@
+"""The corpus, and how well Sagefit and a naive rule tell its classes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sagefit.failures import Diagnosis, classify
+
+HERE = Path(__file__).parent
+SPLITS = ("development", "held_out", "fresh")
+MEMORY = ("gpu_memory", "host_memory", "shared_memory")
+_NAIVE = re.compile(r"out of memory|exit ?(?:code|status)\W{0,3}137\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Text:
+    """One failure: what SageMaker gave as its reason, what stands in the log, and what really ended it."""
+
+    label: str
+    source: str
+    hard: bool
+    reason: str | None
+    log: str
+    exit_code: int | None
+    batch: int
+
+    def diagnosis(self) -> Diagnosis:
+        """What Sagefit makes of it."""
+        return classify(self.reason, log=self.log.splitlines(), exit_code=self.exit_code)
+
+    def naive(self) -> bool:
+        """Whether exit code 137, or the words, say that memory ran out."""
+        return self.exit_code == 137 or _NAIVE.search(f"{self.reason or ''}\n{self.log}") is not None
+
+
+def _text(row: dict[str, Any]) -> Text:
+    return Text(
+        row["class"],
+        row["source"],
+        row.get("hard", False),
+        row.get("reason"),
+        row.get("log") or "",
+        row.get("exit_code"),
+        row.get("batch", 0),
+    )
+
+
+@lru_cache(maxsize=len(SPLITS))
+def load(split: str) -> tuple[Text, ...]:
+    """The texts of one part."""
+    return tuple(_text(row) for row in yaml.safe_load((HERE / f"{split}.yaml").read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class Score:
+    """Labels against answers."""
+
+    confusion: Counter[tuple[str, str]]
+
+    @property
+    def texts(self) -> int:
+        """How many there are."""
+        return sum(self.confusion.values())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers."""
+        return sum(n for (label, told), n in self.confusion.items() if label == told) / self.texts
+
+    def precision(self, name: str) -> float:
+        """The share of answers ``name`` that are right."""
+        return self._share(name, 1)
+
+    def recall(self, name: str) -> float:
+        """The share of texts of class ``name`` that are told."""
+        return self._share(name, 0)
+
+    def _share(self, name: str, side: int) -> float:
+        of = sum(n for pair, n in self.confusion.items() if pair[side] == name)
+        return self.confusion[name, name] / of if of else 1.0
+
+
+def score(texts: Iterable[Text]) -> Score:
+    """How Sagefit does."""
+    return Score(Counter((text.label, text.diagnosis().failure_class) for text in texts))
+
+
+def any_memory(texts: Iterable[Text], *, naive: bool) -> Score:
+    """How the naive rule does, or Sagefit, when the question is only whether memory ran out."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        told = text.naive() if naive else text.diagnosis().failure_class in MEMORY
+        pairs["memory" if text.label in MEMORY else "other", "memory" if told else "other"] += 1
+    return Score(pairs)

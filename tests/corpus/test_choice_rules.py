@@ -1,0 +1,121 @@
+"""The state machine that Terraform renders tells what Python and the launcher tell."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout import copy_tree
+from corpus.scoring import SPLITS, load
+from sagefit.failures import classify, table
+from sagefit.launcher import verdict
+from sagefit.launcher.patterns import CREATE_ERROR, FAILURE_REASON, SECONDARY_STATUS, Pattern
+from sagefit.paths import home
+from sagefit.toolchain import terraform_binary, terraform_environment
+
+KEPT = 1024  # characters that SageMaker keeps of a failure reason
+LIMIT = 1_000_000  # bytes of a definition, Step Functions' own limit
+EXAMPLES = [(row, example) for row in table() for example in row.examples]
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The states of a job, as Terraform plans them with a mocked provider."""
+    tree = tmp_path_factory.mktemp("tree")
+    copy_tree(tree)
+    module = tree / "modules" / "training-job"
+    given = (module / "tests/machine.tftest.hcl").read_text(encoding="utf-8").split('\nrun "')[0]
+    (module / "tests/rendered.tftest.hcl").write_text(f'{given}\nrun "rendered" {{\n  command = plan\n}}\n', "utf-8")
+    _terraform(module, "init", "-backend=false")
+    lines = _terraform(module, "test", "-json", "-verbose", "-filter=tests/rendered.tftest.hcl").splitlines()
+    plan = next(event["test_plan"] for event in map(json.loads, lines) if event["type"] == "test_plan")
+    found: dict[str, Any] = plan["output_changes"]["definition"]["after"]["States"]
+    return found
+
+
+def _terraform(module: Path, *arguments: str) -> str:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "AWS_"))}
+    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1"}
+    command = [str(terraform_binary(home())), f"-chdir={module}", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    return done.stdout
+
+
+def told(states: dict[str, Any], state: str, job: dict[str, str]) -> str:
+    """The class that a Choice state leads to, interpreted as the embedded cloud does."""
+    while "Choices" in states[state]:
+        rules = states[state]["Choices"]
+        state = next((rule["Next"] for rule in rules if _holds(rule, job)), states[state]["Default"])
+        if state == "no reason":
+            job, state = job | {"FailureReason": job["SecondaryStatus"]}, states[state]["Next"]
+    return str(states[state]["Result"])
+
+
+def _holds(rule: dict[str, Any], job: dict[str, str]) -> bool:
+    given = job.get(rule["Variable"].removeprefix("$.job."))
+    if "IsPresent" in rule:
+        return (given is not None) is bool(rule["IsPresent"])
+    assert given is not None  # to read what is absent ends a run
+    if "StringEquals" in rule:
+        return bool(given == rule["StringEquals"])
+    return fnmatch.fnmatchcase(given, rule["StringMatches"])
+
+
+def failed(reason: str) -> dict[str, str]:
+    return {"TrainingJobStatus": "Failed", "SecondaryStatus": "Failed", "FailureReason": reason[:KEPT]}
+
+
+def in_the_machine(states: dict[str, Any], row: Pattern, example: str) -> tuple[str, str]:
+    """What the state machine tells of an example, and what Python does."""
+    if row.where == CREATE_ERROR:
+        answer = told(states, "classify refusal", {"TrainingJobStatus": "Refused", "FailureReason": example})
+        return answer, classify(create_error=example).failure_class
+    if row.where == SECONDARY_STATUS:
+        answer = told(states, "classify", {"TrainingJobStatus": "Stopped", "SecondaryStatus": example})
+        return answer, classify(secondary_status=example).failure_class
+    return told(states, "classify", failed(example)), classify(example, secondary_status="Failed").failure_class
+
+
+@pytest.mark.slow
+def test_the_three_agree_on_every_example(states: dict[str, Any]) -> None:
+    seen = [(row, text) for row, text in EXAMPLES if row.where in (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS)]
+    for row, example in seen:
+        assert in_the_machine(states, row, example) == (row.failure_class, row.failure_class), example
+        if row.where == FAILURE_REASON:
+            assert verdict.last_words(example.splitlines())[0] == classify(log=example.splitlines()).failure_class
+
+
+@pytest.mark.slow
+def test_the_machine_believes_the_launcher(states: dict[str, Any]) -> None:
+    """Whatever row tells the launcher, its own words carry the class to the state machine."""
+    for row, example in EXAMPLES:
+        failure_class, said = verdict.last_words(example.splitlines())
+        reason = f"AlgorithmError: sagefit: {failure_class}: train.py ended with exit code 1: {said}, exit code: 1"
+        assert told(states, "classify", failed(reason)) == failure_class, row.glob
+        assert classify(reason).failure_class == failure_class
+
+
+@pytest.mark.slow
+def test_the_machine_knows_less_but_nothing_else(states: dict[str, Any]) -> None:
+    texts = [text for split in SPLITS for text in load(split) if text.reason]
+    answers = [(told(states, "classify", failed(text.reason or "")), text) for text in texts]
+    other = [
+        (answer, text.source) for answer, text in answers if answer not in (text.diagnosis().failure_class, "code")
+    ]
+    assert not other
+
+
+@pytest.mark.slow
+def test_the_definition_stays_small(states: dict[str, Any]) -> None:
+    assert len(json.dumps(states["classify"])) < LIMIT / 20
+    assert all("$" not in rule.get("StringMatches", "") for rule in states["classify"]["Choices"])
+    assert len(states["classify"]["Choices"]) == 1 + sum(
+        row.where in (FAILURE_REASON, SECONDARY_STATUS) for row in table()
+    )

@@ -1,0 +1,51 @@
+"""Real texts are told apart, and the page that says how well is up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus import page
+from corpus.scoring import MEMORY, SPLITS, any_memory, load, score
+from sagefit.failures import CLASSES
+from sagefit.paths import ROOT
+
+ALL = [text for split in SPLITS for text in load(split)]
+
+
+@pytest.mark.parametrize("split", ["development", "held_out"])
+def test_every_memory_class_is_told(split: str) -> None:
+    result = score(load(split))
+    assert result.accuracy >= 0.93
+    for name in MEMORY:
+        assert result.precision(name) >= 0.97, name
+        assert result.recall(name) >= 0.97, name
+
+
+def test_all_texts_together() -> None:
+    result = score(ALL)
+    assert result.accuracy >= 0.97
+    assert all(result.precision(name) >= 0.97 and result.recall(name) >= 0.95 for name in MEMORY)
+    naive, ours = any_memory(ALL, naive=True), any_memory(ALL, naive=False)
+    assert ours.precision("memory") > naive.precision("memory")
+    assert ours.recall("memory") > naive.recall("memory")
+
+
+def test_the_corpus_is_large_and_hard() -> None:
+    assert len(ALL) >= 250
+    assert 3 * sum(text.hard for text in ALL) >= len(ALL)
+    assert {text.label for text in ALL} <= set(CLASSES)
+    assert all(text.source and (text.reason or text.log or text.exit_code is not None) for text in ALL)
+    contents = [(text.reason, text.log, text.exit_code) for text in ALL]
+    assert len(contents) == len(set(contents))
+
+
+def test_no_source_is_in_two_parts() -> None:
+    """Texts of one thread are alike, so a part that is held out must not know them."""
+    sources = [{text.source for text in load(split)} for split in SPLITS]
+    assert sum(map(len, sources)) == len(set().union(*sources))
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (ROOT / "docs/failures.md").read_text(encoding="utf-8") == page.page(), (
+        "run: PYTHONPATH=tests python -m corpus.page"
+    )

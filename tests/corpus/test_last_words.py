@@ -1,0 +1,137 @@
+"""The end of a log names what ended the script, not what it survived, nor what others died of."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from sagefit.failures import classify, table
+from sagefit.launcher import log_lines
+from sagefit.launcher.last_words import last_words, last_words_of_all
+
+
+def traceback(error: str) -> list[str]:
+    return ["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "    step()", error]
+
+
+CAUSE = ["", "The above exception was the direct cause of the following exception:", ""]
+CONTEXT = ["", "During handling of the above exception, another exception occurred:", ""]
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+LOADER = "RuntimeError: DataLoader worker (pid(s) 3216) exited unexpectedly"
+BUS = "RuntimeError: DataLoader worker (pid 3216) is killed by signal: Bus error. "
+TORCHRUN = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process exited"
+STEPS = [f"step {n} loss 0.{n}" for n in range(5)]
+ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
+
+
+@pytest.mark.parametrize(
+    ("log", "failure_class", "told"),
+    [
+        (traceback(OOM), "gpu_memory", OOM),
+        ([f"[rank1]: {line}" for line in traceback(OOM)], "gpu_memory", OOM),
+        ([f"{line}\r" for line in traceback(OOM)], "gpu_memory", OOM),
+        ([f"\x1b[31m{line}\x1b[0m" for line in traceback(OOM)], "gpu_memory", OOM),
+        ([f"[1,0]<stderr>:{line}" for line in traceback(OOM)], "gpu_memory", OOM),
+        # Survived: the last exception counts, or the progress after it.
+        ([*traceback(OOM), "trying half the batch", *traceback("KeyError: 'loss'")], "code", "KeyError: 'loss'"),
+        ([f"WARNING {OOM}", *traceback("KeyError: 'loss'")], "code", "KeyError: 'loss'"),
+        ([*traceback(OOM), *STEPS], "code", STEPS[-1]),
+        ([*traceback(OOM), "batch size 8 -> 4", *STEPS, *traceback("KeyError: 1")], "code", "KeyError: 1"),
+        ([f"| WARNING: ran out of memory: {OOM}, retrying batch", *STEPS, "Killed"], "host_memory", "Killed"),
+        ([*traceback(OOM), "Training finished"], "code", "Training finished"),
+        # Raised from it: it is the cause.
+        ([*traceback(OOM), *CAUSE, *traceback("TrainerError: step failed")], "gpu_memory", OOM),
+        # In its handler something else went wrong.
+        ([*traceback(OOM), *CONTEXT, *traceback("KeyError: 'loss'")], "code", "KeyError: 'loss'"),
+        # A vague text makes room for the precise one before it.
+        ([*traceback(BUS), *CONTEXT, *traceback(LOADER)], "shared_memory", BUS.strip()),
+        (traceback(LOADER), "host_memory", LOADER),
+        # What only repeats that something failed.
+        ([*traceback(OOM), *traceback(TORCHRUN), "train.py FAILED", "  exitcode  : 1 (pid: 12)"], "gpu_memory", OOM),
+        ([*traceback(OOM), *traceback(NCCL)], "gpu_memory", OOM),
+        (traceback(NCCL), "code", NCCL),
+        (
+            [*traceback(TORCHRUN), "train.py FAILED", "  traceback : Signal 9 (SIGKILL) received by PID 412"],
+            "host_memory",
+            "traceback : Signal 9 (SIGKILL) received by PID 412",
+        ),
+        # Source lines of a traceback, help texts and advice are no message.
+        ([*traceback("")[:2], f"    raise MemoryError('{OOM}')", "KeyError: 1"], "code", "KeyError: 1"),
+        (["usage: train.py", "  --low_mem  use it if CUDA runs out of memory"], "code", ""),
+        (traceback("AttributeError: module 'torch' has no attribute 'OutOfMemoryError'"), "code", ""),
+        (["AssertionError: expected 'CUDA out of memory'"], "code", ""),
+        ([ADVICE, *traceback("ValueError: no data")], "code", "ValueError: no data"),
+        (["loading with mmap: memory-mapped file", *traceback("OSError: corrupt")], "code", "OSError: corrupt"),
+        # The message may have several lines.
+        (
+            [
+                *traceback("ResourceExhaustedError: Graph execution error:"),
+                "",
+                "OOM when allocating tensor with shape[9]",
+            ],
+            "gpu_memory",
+            "OOM when allocating tensor with shape[9]",
+        ),
+        (["train.sh: line 2", "Killed"], "host_memory", "Killed"),
+        ([], "code", ""),
+    ],
+)
+def test_last_words(log: list[str], failure_class: str, told: str) -> None:
+    match, said = last_words(table(), log)
+    assert (match.pattern.failure_class if match else "code") == failure_class
+    assert said == told or not told
+
+
+@pytest.mark.parametrize(
+    ("logs", "failure_class"),
+    [
+        ({"algo-1": traceback(NCCL), "algo-2": traceback(OOM)}, "gpu_memory"),
+        ({"algo-1": traceback(OOM), "algo-2": traceback(NCCL), "algo-3": traceback(NCCL)}, "gpu_memory"),
+        ({"algo-1": traceback(NCCL), "algo-2": ["step 3", "Killed"]}, "host_memory"),
+        ({"algo-1": traceback("ConnectionResetError: [Errno 104]"), "algo-2": traceback("KeyError: 'x'")}, "code"),
+        ({"algo-1": traceback(NCCL), "algo-2": traceback(NCCL)}, "code"),
+        ({"algo-1": STEPS, "algo-2": traceback("MemoryError")}, "host_memory"),
+        ({"algo-1": [], "algo-2": []}, "code"),
+        ({}, "code"),
+    ],
+)
+def test_the_host_that_failed_first_decides(logs: dict[str, list[str]], failure_class: str) -> None:
+    diagnosis = classify("AlgorithmError: , exit code: 1", log=logs)
+    assert diagnosis.failure_class == failure_class
+    match, _ = last_words_of_all(table(), reversed(list(logs.values())))
+    assert (match.pattern.failure_class if match else "code") == failure_class
+
+
+def test_an_exception_of_one_host_stands_above_the_echo_of_another() -> None:
+    logs = {"algo-1": traceback(NCCL), "algo-2": traceback("KeyError: 'x'")}
+    assert classify(log=logs).evidence == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize(
+    "filler", ["a", "a\u0301\U0001f980", "\0", " ", "*", "(", "[1,0]<stderr>:", "a.", "\x1b[", "ERROR "]
+)
+def test_long_lines_are_cut_before_they_are_read(filler: str) -> None:
+    log = [filler * 500_000, *traceback(OOM)]
+    assert classify(log=log).failure_class == "gpu_memory"
+    assert max(len(line.raw) for line in log_lines.read(log)) <= log_lines.LONGEST + 10
+    assert classify(log=[filler * 500_000]).failure_class == "code"
+    assert (
+        classify(log=[f"RuntimeError: CUDA out of memory. Tried to allocate {filler * 3000}"]).failure_class
+        == "gpu_memory"
+    )
+
+
+def test_only_the_end_of_many_lines_is_read() -> None:
+    lines = [*traceback(OOM), *(f"line {n}" for n in range(log_lines.TAIL))]
+    assert OOM not in [line.text for line in log_lines.read(lines)]
+    assert classify(log=lines).failure_class == "code"
+
+
+def test_any_bytes_are_read() -> None:
+    noise = random.Random(7)
+    for _ in range(50):
+        garbage = bytes(noise.randrange(256) for _ in range(2000)).decode("utf-8", "replace")
+        assert classify(log=[*garbage.splitlines(), *traceback(OOM)]).failure_class == "gpu_memory"
+        assert classify(garbage, log=garbage.splitlines()).evidence
