@@ -268,10 +268,10 @@ locals {
           Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.name } }
         },
         {
-          # On * because the list takes no resource.
-          Sid      = "ListTrainingJobs"
+          # On * because the lists take no resource. The one of jobs finds the platform of a run that is asked for by name.
+          Sid      = "ListJobsAndTrainingJobs"
           Effect   = "Allow"
-          Action   = "sagemaker:ListTrainingJobs"
+          Action   = ["sagemaker:ListTrainingJobs", "states:ListStateMachines"]
           Resource = "*"
         },
         {

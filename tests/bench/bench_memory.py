@@ -162,8 +162,8 @@ Left out, because the configuration is not published in full or cannot be said i
 - The structure of the formulas was settled while looking at these runs. One constant was read off one stack's runs
   (bytes of logits under `{{stack}}`, from {candidates}); it is chosen again for every model that is left out.
 - Runs of one model under one software are correlated: many runs of few models say less than their number.
-- Mixtures of experts, encoder-decoders other than T5, FSDP outside torchtitan and host memory have no measured runs
-  here. Bounds of host memory are margins of 15 % (30 % for tabular data), not quantiles.
+- Mixtures of experts, encoder-decoders other than T5, FSDP outside torchtitan, Megatron and host memory have no
+  measured runs here. Bounds of host memory are margins of 15 % (30 % for tabular data), not quantiles.
 """.replace("{{stack}}", lomo.FITTED)
 
 

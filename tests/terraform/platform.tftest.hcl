@@ -126,7 +126,7 @@ run "engineers_start_runs_and_no_training_jobs" {
   }
 
   assert {
-    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["ListTrainingJobs"]
+    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["ListJobsAndTrainingJobs"]
     error_message = "Only the list, which takes no resource, may be on *."
   }
 

@@ -1,0 +1,150 @@
+"""API calls as IAM sees them, made from what the plan says: requests for training jobs and platform documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from proofs.policy import Call, Context
+
+_RUN = "261121-120000"
+
+
+def training_job(document: dict[str, Any], job: str) -> str:
+    """The ARN of a training job of a run of a job."""
+    return f"arn:aws:sagemaker:{document['region']}:{document['account_id']}:training-job/{job}-{_RUN}-0"
+
+
+def create(request: dict[str, Any], resource: str, **changes: str | list[str] | None) -> Call:
+    """CreateTrainingJob with the condition keys that the service makes of a request; None takes a key away."""
+    resources, network = request["ResourceConfig"], request.get("VpcConfig", {})
+    flags = {"NetworkIsolation": "EnableNetworkIsolation"}
+    flags["InterContainerTrafficEncryption"] = "EnableInterContainerTrafficEncryption"
+    keys: dict[str, str | list[str] | None] = {
+        "InstanceTypes": [resources["InstanceType"]],
+        "MaxRuntimeInSeconds": str(request["StoppingCondition"]["MaxRuntimeInSeconds"]),
+        "KeepAlivePeriod": _text(resources.get("KeepAlivePeriodInSeconds")),
+        "VolumeKmsKey": resources.get("VolumeKmsKeyId"),
+        "OutputKmsKey": request["OutputDataConfig"].get("KmsKeyId"),
+        "VpcSubnets": network.get("Subnets"),
+        "VpcSecurityGroupIds": network.get("SecurityGroupIds"),
+        "EnableRemoteDebug": _text(request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug")),
+        **{key: _text(request.get(name)) for key, name in flags.items()},
+    }
+    context = {f"sagemaker:{key}": value for key, value in (keys | changes).items() if value is not None}
+    return Call("sagemaker:CreateTrainingJob", resource, context)
+
+
+def of_a_machine(requests: list[tuple[str, dict[str, Any]]], document: dict[str, Any], job: str) -> Iterator[Call]:
+    """What a state machine does to run a job: its tasks, and what AWS asks for with them."""
+    resource = training_job(document, job)
+    for action, parameters in requests:
+        if action == "createTrainingJob":
+            yield create(parameters, resource)
+            yield Call("sagemaker:AddTags", resource)
+            yield Call("iam:PassRole", parameters["RoleArn"], {"iam:PassedToService": "sagemaker.amazonaws.com"})
+        else:
+            period = parameters.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds")
+            context: Context = {} if period is None else {"sagemaker:KeepAlivePeriod": str(period)}
+            yield Call(f"sagemaker:{action[0].upper()}{action[1:]}", resource, context)
+    # https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
+    for verb in ("Create", "Get", "Update", "Delete"):
+        yield Call(f"logs:{verb}LogDelivery")
+    for action in ("ListLogDeliveries", "PutResourcePolicy", "DescribeResourcePolicies", "DescribeLogGroups"):
+        yield Call(f"logs:{action}")
+
+
+def of_a_container(request: dict[str, Any], document: dict[str, Any], job: str) -> Iterator[Call]:
+    """What SageMaker and the container do in the name of the execution role."""
+    buckets = {key: f"arn:aws:s3:::{name}" for key, name in document["buckets"].items()}
+    own = f"jobs/{job}/{job}-{_RUN}"
+    yield Call("s3:ListBucket", buckets["data"], {"s3:prefix": "code/"})
+    for channel in request["InputDataConfig"]:
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"].removeprefix("s3://")
+        if uri.startswith(document["buckets"]["data"]):
+            yield Call("s3:GetObject", f"arn:aws:s3:::{uri}train.py")
+    for action in ("PutObject", "AbortMultipartUpload", "GetObject"):
+        yield Call(f"s3:{action}", f"{buckets['artifacts']}/{own}-0/output/model.tar.gz")
+    for key in ("artifacts", "checkpoints"):
+        yield Call("s3:ListBucket", buckets[key], {"s3:prefix": f"{own}/"})
+    for action in ("GetObject", "PutObject", "DeleteObject"):
+        yield Call(f"s3:{action}", f"{buckets['checkpoints']}/{own}/step-100.pt")
+    group = f"arn:aws:logs:{document['region']}:{document['account_id']}:log-group:/aws/sagemaker/TrainingJobs"
+    yield Call("logs:CreateLogGroup", group)
+    yield Call("logs:DescribeLogStreams", f"{group}:log-stream:")
+    for action in ("CreateLogStream", "PutLogEvents"):
+        yield Call(f"logs:{action}", f"{group}:log-stream:{job}-{_RUN}-0/algo-1-1700000000")
+    yield Call("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "/aws/sagemaker/TrainingJobs"})
+    yield Call("ecr:GetAuthorizationToken")
+    for url in (document["repository_url"], request["AlgorithmSpecification"]["TrainingImage"].split(":")[0]):
+        for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"):
+            yield Call(f"ecr:{action}", _repository(url))
+    yield from _in_a_network(request, document)
+    yield from _with_a_key(request)
+
+
+def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
+    """What start, watch, runs, diagnose, stop and size call, and the console's pages of a job, a run and its log."""
+    region, account = document["region"], document["account_id"]
+    name = f"sagefit-{document['name']}-{job}"
+    machine = f"arn:aws:states:{region}:{account}:stateMachine:{name}"
+    run = f"arn:aws:states:{region}:{account}:execution:{name}:{job}-{_RUN}"
+    logs = f"arn:aws:logs:{region}:{account}:log-group:/aws/sagemaker/TrainingJobs:log-stream:"
+    artifacts = f"arn:aws:s3:::{document['buckets']['artifacts']}"
+    through_s3 = {"kms:ViaService": f"s3.{region}.amazonaws.com"}
+    return [
+        *(Call("kms:Decrypt", key, through_s3) for key in filter(None, [document["kms_key_arn"]])),
+        Call("ssm:GetParameter", f"arn:aws:ssm:{region}:{account}:parameter/sagefit/{document['name']}"),
+        Call("states:ListStateMachines"),
+        *(Call(f"states:{action}", machine) for action in ("StartExecution", "ListExecutions", "DescribeStateMachine")),
+        *(Call(f"states:{action}", run) for action in ("DescribeExecution", "GetExecutionHistory", "StopExecution")),
+        Call("sagemaker:ListTrainingJobs"),
+        Call("sagemaker:DescribeTrainingJob", training_job(document, job)),
+        Call(
+            "sagemaker:StopTrainingJob",
+            training_job(document, job),
+            {"aws:ResourceTag/sagefit:platform": document["name"]},
+        ),
+        *(Call(f"logs:{action}", logs) for action in ("DescribeLogStreams", "FilterLogEvents", "GetLogEvents")),
+        Call("s3:ListBucket", artifacts, {"s3:prefix": f"jobs/{job}/"}),
+        Call("s3:GetObject", f"{artifacts}/jobs/{job}/{job}-{_RUN}-0/output/output.tar.gz"),
+    ]
+
+
+def _in_a_network(request: dict[str, Any], document: dict[str, Any]) -> Iterator[Call]:
+    network = request.get("VpcConfig")
+    if network is None:
+        return
+    ec2 = f"arn:aws:ec2:{document['region']}:{document['account_id']}"
+    for noun in ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups"):
+        yield Call(f"ec2:Describe{noun}")
+    interface = f"{ec2}:network-interface/eni-0123456789abcdef0"
+    groups = [f"{ec2}:security-group/{group}" for group in network["SecurityGroupIds"]]
+    for subnet in (f"{ec2}:subnet/{name}" for name in network["Subnets"]):
+        for resource in (interface, subnet, *groups):
+            yield Call("ec2:CreateNetworkInterface", resource)
+        for action in (
+            "CreateNetworkInterfacePermission",
+            "DeleteNetworkInterface",
+            "DeleteNetworkInterfacePermission",
+        ):
+            yield Call(f"ec2:{action}", interface, {"ec2:Subnet": subnet})
+
+
+def _with_a_key(request: dict[str, Any]) -> Iterator[Call]:
+    key = request["OutputDataConfig"].get("KmsKeyId")
+    if key is None:
+        return
+    for action in ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey"):
+        yield Call(f"kms:{action}", key)
+    yield Call("kms:CreateGrant", key, {"kms:GrantIsForAWSResource": "true"})
+
+
+def _repository(url: str) -> str:
+    host, _, name = url.partition("/")
+    account, _, _, region, *_ = host.split(".")
+    return f"arn:aws:ecr:{region}:{account}:repository/{name}"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value).lower()
