@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from job_files import auto_job, changed, write_job
 from sagefit.attempts import PlannedAttempt, check_allowed, check_max_price, plan_attempts, worst_case_usd
-from sagefit.attempts.advice import advise, changes_of, nearest
+from sagefit.attempts.advice import advise, nearest
+from sagefit.attempts.changes import changes_of
 from sagefit.attempts.cost import worst_path
 from sagefit.attempts.market import choices
 from sagefit.catalog import instances, price
@@ -154,9 +155,14 @@ def test_after_a_memory_failure_an_attempt_needs_less_or_has_more(job: Job) -> N
                 assert after.gpu
                 has_more = (target.fit.usable_gpu_gib or 0) > (attempt.fit.usable_gpu_gib or 0)
                 assert after.gpu.upper < before.gpu.upper or has_more
+                shares, needs = (attempt.fit.gpu_share, target.fit.gpu_share), (before.gpu, after.gpu)
             else:
                 has_more = target.fit.usable_host_gib > attempt.fit.usable_host_gib
                 assert after.host.upper < before.host.upper or has_more
+                shares, needs = (attempt.fit.host_share, target.fit.host_share), (before.host, after.host)
+            remedied = target.hyperparameters != attempt.hyperparameters
+            less = remedied and needs[1].upper <= needs[0].upper * 0.98
+            assert less or (shares[1] or 0) <= (shares[0] or 0) / 1.1
         else:
             before_type, after_type = instances()[attempt.instance_type], instances()[target.instance_type]
             if kind == "gpu_memory":
@@ -183,8 +189,9 @@ def test_capacity_and_spot_move_sideways(job: Job) -> None:
             assert target.hyperparameters == attempt.hyperparameters
             assert gpus(target) == gpus(attempt)
         if kind == "spot":
+            fit = attempt.fit and replace(attempt.fit, spot=False)
             assert replace(target, name="", reason="", next={}) == replace(
-                attempt, name="", reason="", next={}, spot=False, max_wait_seconds=None
+                attempt, name="", reason="", next={}, spot=False, max_wait_seconds=None, fit=fit
             )
         if kind == "disk":
             assert disk_gb(target) > disk_gb(attempt)
@@ -235,6 +242,15 @@ def test_free_remedies_come_before_hardware() -> None:
     assert attempts["larger-gpu"].hyperparameters == attempts["checkpointing"].hyperparameters
     assert main.next["spot"] == main.next["capacity"] == "on-demand"
     assert attempts["on-demand"].next["capacity"] == "other-capacity"
+
+
+def test_a_memory_failure_is_not_answered_by_as_much_memory() -> None:
+    types = ["ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g4dn.2xlarge"]  # 32 GiB each
+    job = auto_job({"memory.model": {"family": "measured", "gpu_gib": 9, "host_gib": 12}})
+    job = job.model_copy(update={"resources": job.resources.model_copy(update={"instance_type": types})})
+    attempts = plan_attempts(job)
+    assert "other-capacity" in attempts[0].next.values()
+    assert not any(kind == "host_memory" for _, kind, _ in edges(attempts))
 
 
 def test_a_script_without_knobs_gets_hardware_only() -> None:
@@ -340,6 +356,51 @@ def test_the_nearest_miss_is_one_whose_memory_is_known() -> None:
     assert near
     assert not near.unknown
     assert advise(job, workload, found)
+
+
+def test_changes_that_change_nothing_are_not_tried() -> None:
+    def kinds(changes: dict[str, Any]) -> dict[str, str]:
+        job = auto_job(changes)
+        return {change.kind: change.text for change in changes_of(job, read(job))}
+
+    assert kinds({})["length"] == "memory.sequence_length: 64"
+    assert kinds({"memory.sequence_length": None, "hyperparameters.max_length": 128})["length"] == (
+        "hyperparameters.max_length: 64"
+    )
+    both = {"hyperparameters.max_length": 128, "memory.sequence_length": 128}  # one alone would contradict the other
+    assert kinds(both)["length"] == "hyperparameters.max_length: 64 and memory.sequence_length: 64"
+    assert kinds({"hyperparameters.per_device_train_batch_size": 7})["batch"].endswith("gradient_accumulation_steps: 7")
+    assert kinds({"hyperparameters.bf16": False, "memory.precision": None})["precision"] == "hyperparameters.bf16: true"
+    assert kinds({"hyperparameters.optim": "adamw_torch"})["optimizer"] == "hyperparameters.optim: adamw_bnb_8bit"
+
+
+@pytest.mark.parametrize("stack", ["tensorflow", "megatron", "torchtitan"])
+def test_stacks_without_quantised_weights_are_not_told_to_use_them(stack: str) -> None:
+    job = auto_job({"memory.stack": stack})
+    assert not any(change.workload.get("method") == "qlora" for change in changes_of(job, read(job)))
+    job = auto_job()
+    assert any(change.workload.get("method") == "qlora" for change in changes_of(job, read(job)))
+
+
+def test_a_remedy_says_what_it_costs_in_other_memory() -> None:
+    job = auto_job(TIGHT)
+    workload = read(job)
+    (first, *_) = advise(job, workload, choices(job, workload))
+    text = replace(first, gpu_gib=9.2, host_gib=-197).text
+    assert "(9.2 GiB less per GPU, 197.0 GiB more per host)" in text
+
+
+def test_too_few_gpus_are_never_chosen_and_more_instances_are_advised() -> None:
+    changes = {"memory.world_size": 4, "resources.instance_type": "ml.g6.4xlarge", "memory.sequence_length": 32}
+    job = auto_job(changes)
+    with pytest.raises(SagefitError, match=r"world_size 4 needs 4 GPUs, 1 x ml\.g6\.4xlarge has 1") as caught:
+        plan_attempts(job)
+    assert caught.value.exit_code == DOES_NOT_FIT
+    assert "resources.instance_count: 4: fits on 4 x ml.g6.4xlarge" in (caught.value.hint or "").replace(
+        " (0.0 GiB less per GPU)", ""
+    )
+    assert gpus(plan_attempts(auto_job(changes | {"resources.instance_type": "auto"}))[0]) >= 4
+    assert gpus(plan_attempts(auto_job(changes | {"resources.instance_count": 4}))[0]) == 4
 
 
 @pytest.mark.parametrize(("length", "least"), [(256, 2), (2048, 3)])

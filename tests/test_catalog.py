@@ -506,6 +506,16 @@ def test_show_is_readable_at_100_columns() -> None:
 def test_show_says_which_type_was_meant(sagefit: Sagefit) -> None:
     done = sagefit("catalog", "show", "g5.xlargee", check=INVALID)
     assert "did you mean ml.g5.xlarge?" in done.err
+    for options, said in (
+        (("--family", "g55"), "did you mean g5"),
+        (("--gpu", "a10"), "did you mean A10G"),
+        (("--max-price", "-1"), "--max-price -1: no amount"),
+        (("--min-memory", "nan"), "--min-memory nan: no amount"),
+        (("--min-gpu-memory", "inf"), "--min-gpu-memory inf: no amount"),
+        (("--region", "mars-1"), "region mars-1: no name of an AWS region"),
+        (("--region", "us-east1"), "did you mean us-east-1?"),
+    ):
+        assert said in sagefit("catalog", "show", *options, check=INVALID).err
     nothing = sagefit("catalog", "show", "--family", "g5", "--max-price", "0.1")
     assert nothing.out == ""
     assert "no training instance is like that" in nothing.err

@@ -97,11 +97,14 @@ def test_auto_looks_at_gpus_for_models_of_gpus_and_at_the_rest_for_the_rest() ->
     for workload, gpu in ((measured(10), True), (measured(), False), (Workload(model=Tabular("xgboost")), False)):
         found = auto(workload)
         assert {bool(c.instance.gpu_count) for c in found} == {gpu}
-        assert not any(c.instance.retired or c.instance.training_plans or c.instance.trainium for c in found)
+        assert not any(
+            c.instance.retired or c.instance.burstable or c.instance.training_plans or c.instance.trainium
+            for c in found
+        )
         expected = {
             name
             for name, i in instances().items()
-            if bool(i.gpu_count) == gpu and not (i.retired or i.training_plans or i.trainium)
+            if bool(i.gpu_count) == gpu and not (i.retired or i.burstable or i.training_plans or i.trainium)
         }
         assert {c.instance_type for c in found} == expected
 
@@ -159,12 +162,39 @@ def test_a_sharded_job_may_grow_where_it_is_automatic() -> None:
     assert {c.instance_count for c in auto(sharded, count=3)} == {3, 4, 8}
     assert {c.instance_count for c in auto(sharded, count=16)} == {16}
     assert {c.instance_count for c in auto(replace(sharded, sharding="none"))} == {1}
-    assert {c.instance_count for c in auto(replace(sharded, world_size=8))} == {1}
     assert {c.instance_count for c in candidates(["ml.g5.48xlarge"], 2, sharded, EAST)} == {2}
     same = {c.instance_count: c.gpu_share for c in auto(sharded) if c.instance_type == "ml.g6e.48xlarge"}
     shares = [share for _, share in sorted(same.items()) if share is not None]
     assert len(shares) == 4
     assert shares == sorted(shares, reverse=True)
+
+
+def test_world_size_calls_for_as_many_gpus() -> None:
+    sharded = Workload(model=LLAMA, precision="bf16-mixed", sharding="zero3", sequence_length=512, world_size=12)
+    counts = {c.instance_type: c.instance_count for c in auto(sharded)}
+    assert (counts["ml.g6.xlarge"], counts["ml.g6.12xlarge"], counts["ml.g6.48xlarge"]) == (12, 3, 2)
+    assert {c.instance_count for c in auto(sharded, count=16)} == {16}
+    many = auto(replace(sharded, world_size=512))
+    assert many
+    assert {c.placement.gpus_per_host for c in many} == {8}
+    assert not auto(replace(sharded, world_size=513))
+    assert {c.instance_count for c in auto(replace(measured(), world_size=4))} == {1}  # no GPUs, nothing to count
+    chosen = choose(auto(sharded))
+    assert chosen
+    assert chosen.placement.gpus >= 12
+
+
+def test_too_few_gpus_for_world_size_never_fit() -> None:
+    workload = Workload(model=LLAMA, precision="bf16-mixed", sharding="zero3", sequence_length=512, world_size=64)
+    (found,) = candidates(["ml.g6.4xlarge"], 1, replace(workload, model=Measured(10, 10)), EAST)
+    assert (found.verdict, found.too_few_gpus) == ("UNKNOWN", True)
+    assert found.prediction
+    assert found.reason == "world_size 64 needs 64 GPUs, 1 x ml.g6.4xlarge has 1"
+    assert choose([found]) is None
+    (enough,) = candidates(["ml.g6.4xlarge"], 1, replace(workload, world_size=1), EAST)
+    assert not enough.too_few_gpus
+    (idle,) = candidates(["ml.g6.12xlarge"], 1, replace(workload, world_size=2), EAST)
+    assert not idle.too_few_gpus
 
 
 def test_every_distinct_placement_is_predicted_once(monkeypatch: pytest.MonkeyPatch) -> None:

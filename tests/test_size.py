@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given, settings
+from rich.console import Console
+from rich.text import Text
 
 from cli_runner import Done, Sagefit
 from job_files import AUTO, auto_job, write_job
@@ -18,8 +21,8 @@ from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, DONE, INVALID
 from sagefit.job import Job
 from sagefit.paths import ROOT
-from sagefit.size import as_json, size_job
-from sagefit.size.view import ROWS, around
+from sagefit.size import as_json, size_job, view
+from sagefit.size.view import ROWS, around, page
 from test_attempts import HUGE, jobs
 
 REGION = "us-east-1"
@@ -176,7 +179,7 @@ def test_many_jobs_are_one_line_each_in_order(tmp_path: Path, sagefit: Sagefit) 
     assert first["job"] == "tune"
     assert second.keys() == third.keys() == {"job", "error"}
     assert "colour: unknown key" in second["error"]
-    assert second["job"] == str(broken)
+    assert (second["job"], third["job"]) == ("broken", "missing")
     assert "no job file" in third["error"]
     assert (fourth["job"], fourth["chosen"]) == ("huge", None)
     assert fourth["remedies"]
@@ -260,6 +263,15 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path, sagefit: Sagefit)
         assert process.returncode == DONE
 
 
+@pytest.mark.parametrize("option", ["", "--json"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_failure(tmp_path: Path, sagefit: Sagefit, option: str, closed: str) -> None:
+    command = f'"{sys.executable}" -m sagefit size {option} "{auto(tmp_path)}" {closed}'
+    done = subprocess.run(command, shell=True, cwd=ROOT, env=sagefit.environment, capture_output=True, check=False)
+    assert done.returncode == DONE
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("module", ["boto3", "botocore", "moto", "jinja2", "psutil"])
 def test_nothing_heavy_is_loaded(tmp_path: Path, sagefit: Sagefit, module: str) -> None:
     code = f"import sys; from sagefit.cli import size; size._line({str(auto(tmp_path))!r}, 'us-east-1'); "
@@ -269,8 +281,115 @@ def test_nothing_heavy_is_loaded(tmp_path: Path, sagefit: Sagefit, module: str) 
     assert done.returncode == 0
 
 
-def test_a_job_over_its_max_price_is_told_so(tmp_path: Path, sagefit: Sagefit) -> None:
-    assert "over max_price" in sagefit("size", auto(tmp_path, {"max_price": 0.5})).out
+def test_a_job_over_its_max_price_is_told_so_in_the_first_line(tmp_path: Path, sagefit: Sagefit) -> None:
+    headline, *rest = sagefit("size", auto(tmp_path, {"max_price": 0.5})).out.splitlines()
+    assert "over max_price, 0.50" in headline
+    assert any("over max_price" in line for line in rest)
+
+
+def text(job: Job, region: str = REGION, width: int = 200, monkeypatch: pytest.MonkeyPatch | None = None) -> str:
+    """The page as a terminal of ``width`` columns shows it."""
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    if monkeypatch:
+        monkeypatch.setattr(view, "out", console)
+    with console.capture() as written:
+        for part in page(size_job(job, region)):
+            console.print(part, soft_wrap=isinstance(part, Text))
+    return written.get()
+
+
+SPOT = {"resources.spot": True, "resources.max_wait": "8h"}
+
+
+def test_spot_is_shown_as_a_range_and_counted_in_full() -> None:
+    job = auto_job(SPOT)
+    sizing = size_job(job, REGION)
+    answer = as_json(sizing)
+    assert sizing.chosen
+    assert sizing.chosen.spot_usd_per_hour
+    least, usual, most = sizing.chosen.spot_usd_per_hour
+    shown = f"{least:.2f} to {most:.2f} USD an hour on spot, {usual:.2f} expected"
+    headline, *rest = text(job).splitlines()
+    assert shown in headline
+    assert any(shown in line for line in rest)
+    assert any("spot at the full price" in line for line in rest)
+    assert answer["attempts"][0]["spot_usd_per_hour"] == pytest.approx([least, usual, most], abs=1e-3)
+    assert answer["attempts"][1]["spot_usd_per_hour"] is None
+    assert answer["candidates"][0]["spot_usd_per_hour"][2] == pytest.approx(answer["candidates"][0]["usd_per_hour"] / 2)
+    on_demand = as_json(size_job(auto_job(), REGION))["worst_case_usd"]
+    assert answer["worst_case_usd"] == pytest.approx(on_demand + answer["attempts"][0]["worst_case_usd"], abs=1e-3)
+
+
+@pytest.mark.parametrize(("changes", "usage"), [(SPOT, "spot training"), ({}, "training")])
+def test_the_quota_and_flags_of_the_choice_are_named(changes: dict[str, Any], usage: str) -> None:
+    answer = as_json(size_job(auto_job(changes), REGION))
+    assert answer["chosen_quota"] == {"name": f"{answer['chosen']} for {usage} job usage", "instances": 1}
+    assert answer["chosen_flags"] == []
+    assert f"check the quota {answer['chosen_quota']['name']}" in text(auto_job(changes))
+    plan = auto_job({"resources.instance_type": "ml.p5en.48xlarge", "memory.world_size": 8})
+    assert as_json(size_job(plan, REGION))["chosen_flags"] == ["sold mostly through Training Plans"]
+    assert "; sold mostly through Training Plans" in text(plan)
+
+
+def test_world_size_is_shown_and_held_against_the_gpus() -> None:
+    sharded = {"memory.world_size": 64, "memory.sharding": "zero3"}
+    few = auto_job(sharded | {"resources.instance_type": "ml.g6.4xlarge"})
+    sizing = size_job(few, REGION)
+    answer = as_json(sizing)
+    assert (sizing.exit_code, answer["chosen"], answer["candidates"][0]["fits"]) == (DOES_NOT_FIT, None, False)
+    assert answer["candidates"][0]["reason"] == "world_size 64 needs 64 GPUs, 1 x ml.g6.4xlarge has 1"
+    assert "world_size 64 needs 64 GPUs" in text(few).splitlines()[0]
+    enough = auto_job(sharded)
+    assert ", world size 64" in text(enough)
+    chosen = size_job(enough, REGION).chosen
+    assert chosen
+    assert chosen.placement.gpus >= 64
+    idle = auto_job({"memory.world_size": 2, "resources.instance_type": "ml.g6.12xlarge"})
+    assert "world_size 2 of 4 GPUs: the others stay idle" in size_job(idle, REGION).assumptions
+    none = size_job(auto_job({"memory.world_size": 100_000}), REGION)
+    assert (none.exit_code, none.candidates) == (DOES_NOT_FIT, [])
+
+
+def test_of_trainium_it_is_said_that_its_memory_is_not_predicted() -> None:
+    headline = text(auto_job({"resources.instance_type": "ml.trn1.2xlarge"})).splitlines()[0]
+    assert "memory of Trainium devices is not predicted" in headline
+    assert "memory.model" not in headline
+
+
+def test_a_price_that_is_not_known_is_said_so() -> None:
+    assert ", price not known in ap-southeast-3;" in text(auto_job(), "ap-southeast-3").splitlines()[0]
+
+
+def test_that_nothing_helps_is_said_in_one_line() -> None:
+    job = auto_job({"memory.model": {"family": "measured", "gpu_gib": 4000, "host_gib": 10}})
+    sizing = size_job(job, REGION)
+    assert (sizing.exit_code, sizing.advice) == (DOES_NOT_FIT, [])
+    assert "tensor or pipeline parallelism is not planned" in text(job)
+    assert as_json(sizing)["nothing_helps"]
+    assert as_json(size_job(auto_job(), REGION))["nothing_helps"] is None
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_no_terminal_is_too_narrow_for_names_and_numbers(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = text(auto_job(SPOT), width=width, monkeypatch=monkeypatch)
+    sizing = size_job(auto_job(SPOT), REGION)
+    assert "…" not in shown
+    words = set(shown.replace("/", " ").split())
+    for candidate in around(sizing.candidates, sizing.chosen):
+        assert candidate.instance_type in words
+        assert candidate.prediction
+        assert f"{candidate.prediction.host.upper:.1f}" in words
+    for attempt in sizing.attempts:
+        assert attempt.name in words
+        assert set(attempt.reason.split()) <= words | {attempt.reason.split()[-1]}
+    rows = [line for line in shown.splitlines() if line.strip().startswith((">", "ml."))]
+    assert max(map(len, rows)) <= width
+
+
+@pytest.mark.parametrize("region", ["mars-1", "US-EAST-1", ""])
+def test_what_is_no_region_is_refused(tmp_path: Path, sagefit: Sagefit, region: str) -> None:
+    done = sagefit("size", "--region", region or " ", auto(tmp_path), check=INVALID)
+    assert "no name of an AWS region" in done.err
 
 
 def test_an_auto_job_renders_with_its_predictions_and_the_same_everywhere(tmp_path: Path, sagefit: Sagefit) -> None:

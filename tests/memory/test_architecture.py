@@ -319,7 +319,8 @@ def test_a_family_that_nobody_knows_is_read_like_a_llama_and_said_so() -> None:
         ({"vocab_size": 10**400}, "vocab_size is 1000"),
         ({"intermediate_size": -1}, "intermediate_size is -1"),
         ({"num_key_value_heads": 5}, "do not fit together"),
-        ({"hidden_size": 16}, "do not fit together"),
+        ({"hidden_size": 16}, "32 heads do not divide hidden size 16, and head_dim is not given"),
+        ({"num_attention_heads": 30}, "30 heads do not divide hidden size 4096"),
     ],
 )
 def test_a_broken_config_is_refused(change: dict[str, Any], message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from job_files import write_job
+from sagefit.attempts import plan_attempts
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import Job, load_job
 from sagefit.memory.knobs import DEFAULTS, name_of
@@ -83,17 +84,20 @@ def test_without_a_model_the_rest_is_read(tmp_path: Path) -> None:
         ({"per_device_train_batch_size": "16"}, "micro_batch", 16),
         ({"per-device-train-batch-size": 16}, "micro_batch", 16),
         ({"batch-size": 16}, "micro_batch", 16),
-        ({"batch_size": 64, "per_device_train_batch_size": 8}, "micro_batch", 8),
+        ({"batch_size": "8", "per_device_train_batch_size": 8}, "micro_batch", 8),
         ({"gradient_accumulation_steps": 4.0}, "accumulation", 4),
         ({"per_device_eval_batch_size": 64}, "evaluation_batch", 64),
         ({"gradient_checkpointing": "true"}, "gradient_checkpointing", True),
         ({"gradient_checkpointing": "False"}, "gradient_checkpointing", False),
+        ({"activation_checkpointing": "selective"}, "gradient_checkpointing", True),
+        ({"activation_checkpointing": "selective"}, "checkpointing", "selective"),
+        ({"gradient_checkpointing": True}, "checkpointing", "default"),
         ({"max_seq_length": 2048}, "sequence_length", 2048),
         ({"bf16": True}, "precision", "bf16-mixed"),
         ({"fp16": "true", "bf16": "false"}, "precision", "fp16-mixed"),
         ({"mixed_precision": "no"}, "precision", "fp32"),
         ({"optim": "adamw_bnb_8bit"}, "optimizer", "adamw-8bit"),
-        ({"attn_implementation": "flash_attention_2"}, "attention", "flash"),
+        ({"attn_implementation": "flash_attention_2", "bf16": True}, "attention", "flash"),
         ({"dataloader_num_workers": 0}, "workers", 0),
         ({"dataloader_prefetch_factor": 4}, "prefetch", 4),
         ({"epochs": 3}, "precision", "fp32"),
@@ -227,6 +231,19 @@ def test_rows_and_columns_are_the_size_of_a_table(tmp_path: Path) -> None:
     assert read(job(tmp_path, {"model": table})).dataset_gib == 2**20 * 1024 * 4 / GIB
 
 
+def test_a_size_beside_rows_and_columns_may_be_rounded(tmp_path: Path) -> None:
+    for size in (8.1, 10, 11.9):
+        assert read(job(tmp_path, {"model": TABLE, "dataset": {"size_gib": size}})).dataset_gib == 10
+
+
+def test_a_knob_may_be_what_only_an_attempt_sets(tmp_path: Path) -> None:
+    attempts = [{"name": "a", "instance_type": "ml.g5.xlarge", "hyperparameters": {"bs": 4}}]
+    loaded = load_job(
+        str(write_job(tmp_path, {"memory": {"model": "gpt2", "knobs": {"micro_batch": "bs"}}, "attempts": attempts}))
+    )
+    assert read(loaded, {"bs": 4}).micro_batch == 4
+
+
 def test_a_config_file_beside_the_job(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     config = {
@@ -259,10 +276,165 @@ def test_the_head_is_what_the_job_says(tmp_path: Path) -> None:
         assert found.head == expected
 
 
-def test_whisper_always_hears_thirty_seconds(tmp_path: Path) -> None:
+def test_whisper_always_hears_thirty_seconds_and_writes_what_the_job_says(tmp_path: Path) -> None:
     workload = read(job(tmp_path, {"model": "openai/whisper-small", "sequence_length": 128}))
-    assert workload.sequence_length == 1500
-    assert any("1500 positions" in note for note in workload.notes)
+    assert (workload.encoder_length, workload.sequence_length) == (1500, 128)
+    assert [note for note in workload.notes if "1500" in note or "128" in note] == [
+        "every sample has 1500 tokens in the encoder, and 128 (sequence_length) in the decoder"
+    ]
+    assert read(job(tmp_path, {"model": "openai/whisper-small"})).sequence_length == 448
+    assert read(job(tmp_path, {"model": "t5-base", "sequence_length": 128})).encoder_length is None
+
+
+WHISPER = {
+    "model_type": "whisper",
+    "is_encoder_decoder": True,
+    "d_model": 768,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "num_hidden_layers": 12,
+    "decoder_attention_heads": 12,
+    "decoder_ffn_dim": 3072,
+    "max_source_positions": 1500,
+    "max_target_positions": 448,
+    "vocab_size": 51865,
+}
+
+
+@pytest.mark.parametrize(
+    ("memory", "hyperparameters", "field"),
+    [
+        ({"sequence_length": 449}, {}, "memory.sequence_length"),
+        ({}, {"max_length": 1500}, "hyperparameters.max_length"),
+    ],
+)
+def test_whisper_writes_no_more_than_its_decoder_has_positions_for(
+    tmp_path: Path, memory: dict[str, Any], hyperparameters: dict[str, Any], field: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(WHISPER), encoding="utf-8")
+    for model in ("openai/whisper-small", "config.json"):
+        message = refusal(tmp_path, {"model": model, **memory}, hyperparameters)
+        assert f"{field}: " in message
+        assert "448" in message
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [("bert-base", 512), ("gpt2", 1024), ("facebook/bart-base", 1026), ("t5-base", None), ("llama-2-7b", None)],
+)
+def test_a_sequence_that_a_model_has_no_positions_for_is_noted(tmp_path: Path, model: str, most: int | None) -> None:
+    def noted(length: int) -> bool:
+        return "has positions for" in str(read(job(tmp_path, {"model": model, "sequence_length": length})).notes)
+
+    assert noted(5000) == (most is not None)
+    assert most is None or not noted(most)
+
+
+def test_what_a_config_says_beside_its_numbers_is_noted(tmp_path: Path) -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 11008,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "vocab_size": 32000,
+        "max_position_embeddings": 4096,
+        "quantization_config": {"load_in_4bit": True},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    full = str(read(job(tmp_path, {"model": "config.json", "sequence_length": 8192})).notes)
+    assert "4-bit quantization_config is ignored, as memory.method is full" in full
+    assert "8192 tokens, and llama has positions for 4096" in full
+    assert "ignored" not in str(read(job(tmp_path, {"model": "config.json", "method": "qlora"})).notes)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"rope_scaling": {"factor": 4.0}}), encoding="utf-8")
+    assert "positions" not in str(read(job(tmp_path, {"model": "config.json", "sequence_length": 8192})).notes)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "knob"),
+    [
+        ({"per_device_train_batch_size": 16}, {"batch_size": 32}, "micro_batch"),
+        ({"max_seq_length": 512}, {"max_length": "1024"}, "sequence_length"),
+        ({"gradient_checkpointing": True}, {"activation_checkpointing": "false"}, "gradient_checkpointing"),
+    ],
+)
+def test_two_names_of_one_number_must_agree(
+    tmp_path: Path, one: dict[str, Any], other: dict[str, Any], knob: str
+) -> None:
+    (name, value), (twin, _) = *one.items(), *other.items()
+    message = refusal(tmp_path, {"model": "gpt2"}, one | other)
+    lines = (tmp_path / "digits.yaml").read_text(encoding="utf-8").splitlines()
+    line = {field: lines.index(next(text for text in lines if f"  {field}:" in text)) + 1 for field in (name, twin)}
+    assert f"digits.yaml:{line[name]}: hyperparameters.{name}: is {str(value).lower()}, and " in message
+    assert f"hyperparameters.{twin} (line {line[twin]}) is " in message
+    assert f"memory.knobs.{knob}" in message
+    read(job(tmp_path, {"model": "gpt2", "knobs": {knob: twin}}, one | other))
+    read(job(tmp_path, {"model": "gpt2"}, one | {twin: str(value)}))
+
+
+def test_a_global_batch_beside_the_micro_batch_is_no_contradiction(tmp_path: Path) -> None:
+    both = {"per_device_train_batch_size": 8, "batch_size": 64}
+    assert read(job(tmp_path, {"model": "gpt2", "micro_batch": 8}, both)).micro_batch == 8
+    knobs = {"micro_batch": "per_device_train_batch_size"}
+    assert read(job(tmp_path, {"model": "gpt2", "knobs": knobs}, both)).micro_batch == 8
+
+
+def test_an_attempt_may_set_the_name_that_counts(tmp_path: Path) -> None:
+    own = {"per_device_train_batch_size": 16, "batch_size": 16}
+    loaded = job(tmp_path, {"model": "gpt2"}, own)
+    assert read(loaded, own | {"per_device_train_batch_size": 8}).micro_batch == 8
+    with pytest.raises(SagefitError, match="both are names of micro_batch"):
+        read(loaded, own | {"batch_size": 8})
+
+
+def test_a_wrong_number_of_an_attempt_is_reported_there(tmp_path: Path) -> None:
+    attempts = [
+        {"name": "a", "instance_type": "ml.g5.xlarge"},
+        {"name": "b", "instance_type": "ml.g5.xlarge", "hyperparameters": {"batch_size": "many"}},
+    ]
+    changes = {"memory": {"model": "gpt2"}, "hyperparameters": {"batch_size": 8}, "attempts": attempts}
+    path = write_job(tmp_path, changes)
+    with pytest.raises(SagefitError) as caught:
+        plan_attempts(load_job(str(path)))
+    line = next(n for n, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if "many" in text)
+    assert f"digits.yaml:{line}: attempts[1].hyperparameters.batch_size: 'many' is no whole number" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("memory", "hyperparameters", "field"),
+    [
+        ({"attention": "flash"}, {}, "memory.attention"),
+        ({"attention": "flash"}, {"bf16": False}, "memory.attention"),
+        ({}, {"attn_implementation": "flash_attention_2"}, "hyperparameters.attn_implementation"),
+    ],
+)
+def test_flash_attention_needs_a_precision_that_it_has(
+    tmp_path: Path, memory: dict[str, Any], hyperparameters: dict[str, Any], field: str
+) -> None:
+    message = refusal(tmp_path, {"model": "gpt2", **memory}, hyperparameters)
+    assert f"{field}: FlashAttention computes in fp16 and bf16 only" in message
+    assert read(job(tmp_path, {"model": "gpt2", **memory}, hyperparameters | {"bf16": True})).attention == "flash"
+
+
+@pytest.mark.parametrize("kind", ["full", "selective"])
+def test_which_kind_of_checkpointing(tmp_path: Path, kind: str) -> None:
+    loaded = job(tmp_path, {"model": "gpt2", "gradient_checkpointing": kind}, {"gradient_checkpointing": True})
+    workload = read(loaded)
+    assert (workload.gradient_checkpointing, workload.checkpointing) == (True, kind)
+    without = read(loaded, {"gradient_checkpointing": False})
+    assert (without.gradient_checkpointing, without.checkpointing) == (False, "default")
+    refused = refusal(tmp_path, {"model": "gpt2", "gradient_checkpointing": kind}, {"gradient_checkpointing": False})
+    assert "keep one of them" in refused
+
+
+def test_a_trace_may_say_what_is_trained(tmp_path: Path) -> None:
+    trace = {"function": "train.py:build"}
+    path = write_job(tmp_path, {"memory": {"trace": trace}, "attempts": "auto", "resources.instance_type": "auto"})
+    with pytest.raises(SagefitError) as caught:
+        plan_attempts(load_job(str(path)))
+    assert caught.value.exit_code == INVALID
+    assert "to choose an instance, Sagefit has to know what is trained" in caught.value.message
+    assert "sagefit trace" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -304,6 +476,9 @@ def test_a_file_that_is_no_config_is_refused(tmp_path: Path, content: bytes | No
     assert reason in message
 
 
+TABLE = {"family": "tabular", "library": "xgboost", "rows": 2**27, "columns": 10}  # 10 GiB
+
+
 def changed(**fields: Any) -> dict[str, Any]:
     return {"model": {**LLAMA, **fields}}
 
@@ -324,7 +499,9 @@ def changed(**fields: Any) -> dict[str, Any]:
         (changed(experts_per_token=2), "memory.model.experts_per_token", "cannot visit 2 of 1", "raise experts"),
         (changed(encoder_layers=2), "memory.model.encoder_layers", "all in layers", "encoder-decoder"),
         (changed(hidden=1), "memory.model.hidden", "unknown key", "did you mean hidden_size"),
-        ({"model": {"family": "rnn"}}, "memory.model", "'rnn' is not one of 'transformer', 'vision'", "correct"),
+        (changed(experts=8), "memory.model.experts", "how many of 8 experts", "experts_per_token"),
+        ({"model": {"family": "rnn"}}, "memory.model.family", "'rnn' is not one of 'transformer', 'vision'", "choose"),
+        ({"model": {"family": "transfomer"}}, "memory.model.family", "not one of", "did you mean transformer?"),
         ({"model": {"name": "resnet50"}}, "memory.model", "has no 'family'", "add it"),
         (
             {"model": {"family": "vision", "image_size": 0, "name": "resnet50"}},
@@ -344,6 +521,12 @@ def changed(**fields: Any) -> dict[str, Any]:
             "give the size together",
             "both or none",
         ),
+        (
+            {"model": TABLE, "dataset": {"size_gib": 12.5}},
+            "memory.dataset.size_gib",
+            "is 12.5 GiB, and memory.model.rows x columns x dtype_bytes",
+            "keep one of them",
+        ),
         ({"model": {"family": "measured", "host_gib": float("nan")}}, "memory.model.host_gib", "finite", "write"),
         ({"sequence_length": 10**8 + 1}, "memory.sequence_length", "above the limit", "lower it"),
         ({"micro_batch": 10**7 + 1}, "memory.micro_batch", "above the limit", "lower it"),
@@ -353,6 +536,16 @@ def changed(**fields: Any) -> dict[str, Any]:
         ({"cpu_offload": "parameters", "sharding": "zero2"}, "memory.cpu_offload", "sharding is zero2", "zero3"),
         ({"cpu_offload": "optimizer", "stack": "deepspeed"}, "memory.cpu_offload", "sharding is none", "zero1"),
         ({"knobs": {"colour": "x"}}, "memory.knobs.colour", "is not one of", ""),
+        ({"knobs": {"micro_batch": "epoch"}}, "memory.knobs.micro_batch", "no", "did you mean epochs?"),
+        ({"knobs": {"micro_batch": "bs"}}, "memory.knobs.micro_batch", "neither the job nor an attempt", "add it"),
+        ({"sharding": "fsdp"}, "memory.sharding", "'fsdp' is not one of", "write zero3"),
+        (
+            {"gradient_checkpointing": "ful"},
+            "memory.gradient_checkpointing",
+            "true, false, 'full' or 'selective'",
+            "full?",
+        ),
+        ({"method": "qlora", "stack": "torchtitan"}, "memory.method", "no 4-bit", "method: lora"),
     ],
 )
 def test_impossible_memory_blocks_are_refused(

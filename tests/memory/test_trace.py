@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sagefit.attempts import plan_attempts
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
 from sagefit.memory.read import read
@@ -124,6 +125,15 @@ def test_a_kept_trace_is_used_for_every_batch_and_remedy(home: Path) -> None:
         assert isinstance(workload.model, Traced), change
         assert workload.model.points == TRACED.points
         hash(workload)
+
+
+def test_a_trace_alone_chooses_an_instance(home: Path) -> None:
+    job = traced_job(home, attempts="auto", resources={"instance_type": "auto", "max_runtime": "20m"})
+    keep(job)
+    fit = plan_attempts(job)[0].fit
+    assert fit
+    assert fit.prediction
+    assert (fit.verdict, fit.prediction.source) == ("FITS", "trace")
 
 
 def test_what_was_not_traced_is_not_used_and_said(home: Path) -> None:

@@ -185,6 +185,29 @@ def test_what_saves_memory_never_costs_any(workload: Workload, where: Placement)
         never_more(replace(workload, **saving), replace(workload, **without), where)
 
 
+@given(workloads(), placements)
+def test_full_checkpointing_needs_least(workload: Workload, where: Placement) -> None:
+    selective = replace(workload, gradient_checkpointing=True, checkpointing="selective")
+    never_more(replace(selective, checkpointing="full"), selective, where)
+    never_more(selective, replace(workload, gradient_checkpointing=False), where)
+
+
+def test_an_encoder_of_fixed_length_leaves_the_logits_to_the_decoder() -> None:
+    whisper = Transformer(
+        params=37_760_640, layers=4, encoder_layers=4, hidden=384, heads=6, kv_heads=6, head_dim=64, ffn=1536,
+        vocab=51865, architecture="encoder-decoder", gated=False, norm="layer", tied=True,
+    )  # fmt: skip
+    workload = Workload(
+        model=whisper, micro_batch=16, sequence_length=225, encoder_length=1500, precision="fp16-mixed",
+        stack="plain-torch",
+    )  # fmt: skip
+    parts = gpu(workload).parts
+    assert parts["logits"] * GIB == 14 * 16 * 225 * 51865
+    shorter = gpu(replace(workload, encoder_length=750)).parts
+    assert shorter["activations"] < parts["activations"]
+    assert shorter["logits"] == parts["logits"]
+
+
 @given(workloads(), st.sampled_from([2, 4, 8]))
 def test_sharding_never_costs_memory(workload: Workload, gpus: int) -> None:
     """In mixed precision and fp32; what a job calls pure bf16 gets fp32 masters from DeepSpeed's ZeRO."""

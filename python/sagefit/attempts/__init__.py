@@ -36,9 +36,9 @@ def plan_attempts(job: Job) -> list[PlannedAttempt]:
 
 
 def _fit(job: Job, attempt: Attempt) -> Candidate | None:
-    """What is predicted for a written attempt; None where the job file does not say what is trained."""
-    if job.memory is None or job.memory.model is None:
-        return None
+    """What is predicted for a written attempt; None where neither job file nor earlier runs say what it needs."""
     workload = read(job, {**job.hyperparameters, **attempt.hyperparameters})
+    if workload.model is None:
+        return None
     ml_type = attempt.instance_type or str(job.resources.instance_type)
     return market.one(job, workload, ml_type, attempt.instance_count or job.resources.instance_count)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from sagefit.attempts.changes import ELSEWHERE, Change, changes_of
 from sagefit.attempts.market import choices
+from sagefit.catalog.candidate import MOST_INSTANCES
 from sagefit.catalog.choose import Candidate, choose
 from sagefit.errors import DOES_NOT_FIT, SagefitError
 from sagefit.job import Job
-from sagefit.job.memory_model import Knob
-from sagefit.memory import Measured, Tabular, Transformer, Workload, predict
-from sagefit.memory.knobs import name_of
+from sagefit.memory import Tabular, Workload, predict
 from sagefit.paths import display
 
 MOST = 8
 PAIRED = 5
-_ELSEWHERE = ("sharding", "type")  # changes that only show on other instances
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change to the job: its kind, how to write it, and what it makes of the workload and the instance count."""
-
-    kind: str
-    text: str
-    workload: Mapping[str, Any]
-    instance_count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +33,9 @@ class Advice:
     def text(self) -> str:
         """One line for people."""
         saved = ((self.gpu_gib, "per GPU"), (self.host_gib, "per host"))
-        gain = ", ".join(f"{gib:.1f} GiB less {where}" for gib, where in saved if gib >= 0.05)
+        gain = ", ".join(
+            f"{abs(gib):.1f} GiB {'less' if gib > 0 else 'more'} {where}" for gib, where in saved if abs(gib) >= 0.05
+        )
         many = f"{self.fit.instance_count} x " if self.fit.instance_count > 1 else ""
         what = "; ".join(change.text for change in self.changes)
         return f"{what}{f' ({gain})' if gain else ''}: fits on {many}{self.fit.instance_type}"
@@ -80,7 +71,7 @@ def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Adv
         best = [change for change, _ in sorted(strongest, key=lambda pair: -pair[1])]
         for pair in combinations(best[:PAIRED], 2):
             attempt(*pair)
-        best.sort(key=lambda change: change.kind in _ELSEWHERE)  # other instances only when all else is done
+        best.sort(key=lambda change: change.kind in ELSEWHERE)  # other instances only when all else is done
         for count in range(3, len(best) + 1):
             if not enough:
                 attempt(*best[:count])
@@ -89,7 +80,7 @@ def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Adv
 
 def _relief(change: Change, workload: Workload, near: Candidate) -> float:
     """GiB that a change takes off what is too full; without bound where only other instances show it."""
-    if change.kind in _ELSEWHERE:
+    if change.kind in ELSEWHERE:
         return float("inf")
     before, after = near.prediction, predict(replace(workload, **change.workload), near.placement)
     if before is None or after is None:
@@ -99,61 +90,6 @@ def _relief(change: Change, workload: Workload, near: Candidate) -> float:
     if before.gpu and after.gpu and (near.gpu_share or 0.0) > full:
         gib += before.gpu.upper - after.gpu.upper
     return gib
-
-
-def changes_of(job: Job, now: Workload) -> Iterator[Change]:
-    """What could be tried, the mildest of a kind first. None of it makes another effective batch."""
-
-    def say(knob: Knob, value: object) -> str:
-        name = name_of(job, knob)
-        field = "memory.loader." if knob in ("workers", "prefetch") else "memory."
-        return f"hyperparameters.{name}: {value}" if name else f"{field}{knob}: {value}"
-
-    transformer = isinstance(now.model, Transformer)
-    if not isinstance(now.model, Measured | Tabular):
-        for micro in _smaller(now.micro_batch):
-            steps = now.accumulation * (now.micro_batch // micro)
-            text = f"{say('micro_batch', micro)} with {say('accumulation', steps)}"
-            yield Change("batch", text, {"micro_batch": micro, "accumulation": steps})
-        if not now.gradient_checkpointing:
-            yield Change("checkpointing", say("gradient_checkpointing", "true"), {"gradient_checkpointing": True})
-        if now.precision == "fp32":
-            yield Change("precision", "memory.precision: bf16-mixed", {"precision": "bf16-mixed"})
-        if now.optimizer in ("adamw", "lion", "sgd-momentum"):
-            yield Change("optimizer", "memory.optimizer: adamw-8bit", {"optimizer": "adamw-8bit"})
-    if transformer:
-        if now.attention != "flash" and now.precision != "fp32":
-            yield Change("attention", "memory.attention: flash", {"attention": "flash"})
-        if now.stack == "hf-trainer":
-            yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
-        for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
-            yield Change("method", f"memory.method: {method}", {"method": method})
-        yield from _sharding(job, now)
-        if now.sequence_length > 1:
-            text = say("sequence_length", now.sequence_length // 2)
-            yield Change("length", text, {"sequence_length": now.sequence_length // 2})
-    if now.workers:
-        yield Change("workers", say("workers", 0), {"workers": 0})
-    if now.dataset_in_memory and not isinstance(now.model, Tabular):
-        yield Change("dataset", "memory.dataset.in_memory: false", {"dataset_in_memory": False})
-    if job.resources.instance_type != "auto":
-        yield Change("type", "resources.instance_type: auto", {})
-
-
-def _sharding(job: Job, now: Workload) -> Iterator[Change]:
-    counts = (1, 2, 4, 8) if job.resources.instance_type != "auto" else (job.resources.instance_count,)
-    for count in counts:
-        if count >= job.resources.instance_count and (now.sharding != "zero3" or count > job.resources.instance_count):
-            over = f" with resources.instance_count: {count}" if count > job.resources.instance_count else ""
-            yield Change("sharding", f"memory.sharding: zero3{over}", {"sharding": "zero3", "world_size": None}, count)
-    if now.sharding != "none" and now.cpu_offload == "none":
-        yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"})
-
-
-def _smaller(batch: int) -> list[int]:
-    """Batches that go into ``batch`` without a rest, down to 1."""
-    halves = [batch // 2**k for k in range(1, batch.bit_length()) if batch % 2**k == 0]
-    return halves if batch == 1 or 1 in halves else [*halves, 1]
 
 
 def _try(job: Job, workload: Workload, near: Candidate, changes: Sequence[Change]) -> Advice | None:
@@ -182,19 +118,47 @@ def nearest(found: Sequence[Candidate]) -> Candidate | None:
     )
 
 
+def none_so_large(workload: Workload) -> str:
+    """Why a job has no candidates."""
+    return f"memory.world_size: {MOST_INSTANCES} instances of one type have fewer than {workload.world_size} GPUs"
+
+
+def nothing_helps(job: Job, workload: Workload, found: Sequence[Candidate]) -> str:
+    """The line for a job that no change, nor all of them together, makes fit."""
+    if not found:
+        return none_so_large(workload)
+    tried = ", ".join(dict.fromkeys(change.kind for change in changes_of(job, workload)))
+    what = f"nothing that was tried makes it fit: {tried}" if tried else "there is nothing to try that makes it fit"
+    return what + ("" if isinstance(workload.model, Tabular) else "; tensor or pipeline parallelism is not planned")
+
+
 def does_not_fit(job: Job, workload: Workload, found: Sequence[Candidate]) -> SagefitError:
     """The error of a job for which no instance fits, with what would help as its hint."""
+    if workload.model is None:
+        return _not_known(job, workload)
     near = nearest(found)
     where = f"{display(job.path)}: resources.instance_type"
     why = f"; nearest is {near.instance_type}, {near.verdict} ({near.reason})" if near else ""
+    why = why if found else f"; {none_so_large(workload)}"
     lines = [advice.text for advice in advise(job, workload, found)]
     remedies = (
         ["what would make it fit:", *(f"  {line}" for line in lines)]
         if lines
-        else ["all changes together are not enough"]
+        else [nothing_helps(job, workload, found)]
     )
     return SagefitError(
         f"{where}: the job does not fit for certain on any instance it may use{why}",
         hint="\n".join([*remedies, "or write the attempts out, to run them whatever is predicted"]),
         exit_code=DOES_NOT_FIT,
+    )
+
+
+def _not_known(job: Job, workload: Workload) -> SagefitError:
+    """The error of a job whose ``memory.trace`` was to say what is trained, and does not."""
+    from sagefit.console import command  # loads rich, which nobody needs whose job says what is trained
+
+    where = f"{display(job.path)}: resources.instance_type"
+    return SagefitError(
+        f"{where}: to choose an instance, Sagefit has to know what is trained: {'; '.join(workload.notes)}",
+        hint=f"run {command('trace', job.reference)}, or add memory.model, or give resources.instance_type one type",
     )

@@ -1,7 +1,7 @@
 """``attempts: auto``: the attempts of a job and the edges between them, made from its memory prediction.
 
 Remedies that cost nothing come first, then hardware that cures the class of failure; capacity and spot move sideways.
-No edge raises the share of any memory that is predicted to be in use, and one of a memory class lowers it: a run
+No edge raises the share of any memory that is predicted to be in use, and one of a memory class relieves it: a run
 never comes back to what has just failed. Every attempt has the GPUs of the first, so the effective batch stays.
 """
 
@@ -15,7 +15,8 @@ from sagefit.attempts.cost import reachable
 from sagefit.attempts.market import fallbacks, one
 from sagefit.attempts.planned import PlannedAttempt, fill
 from sagefit.attempts.remedies import MakeRemedy, Remedy, accumulate, checkpoint, fewer_workers, stream
-from sagefit.catalog.choose import Candidate, choose, next_larger, sideways
+from sagefit.catalog.candidate import Resource
+from sagefit.catalog.choose import WORTH_IT, Candidate, choose, next_larger, sideways
 from sagefit.job import Attempt, Job
 from sagefit.job.model import FailureClass
 from sagefit.job.values import Hyperparameter
@@ -24,6 +25,8 @@ from sagefit.memory import Workload
 FIRST = "main"
 MAX_VOLUME_GB = 16384
 MORE_DISK = 1.1
+REMEDIED = 0.98
+"""Other hyperparameters must leave at most this share of the predicted need to be an answer to a memory failure."""
 
 # Which attempts cure a class of failure, the best first. A class that is not here ends the run: `internal` is tried
 # again by the state machine itself, and another attempt would meet the rest alike.
@@ -81,7 +84,8 @@ def graph(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Plan
 
 def first_choice(found: Sequence[Candidate]) -> Candidate | None:
     """The cheapest of ``found`` that fits; the one type that a job leaves also where nothing is known of its need."""
-    return found[0] if len(found) == 1 and found[0].verdict == "UNKNOWN" else choose(found)
+    alone = found[0] if len(found) == 1 else None
+    return alone if alone and alone.verdict == "UNKNOWN" and not alone.too_few_gpus else choose(found)
 
 
 def _steps(job: Job, workload: Workload, found: Sequence[Candidate]) -> Iterator[_Step]:
@@ -197,16 +201,22 @@ def _edges(step: _Step, later: Sequence[_Step]) -> dict[FailureClass, str]:
 
 
 def _cures(kind: FailureClass, step: _Step, target: _Step) -> bool:
-    gpu = gpu_load(target.fit) - gpu_load(step.fit)
-    host = host_load(target.fit) - host_load(step.fit)
+    gpu, gpu_before = gpu_load(target.fit), gpu_load(step.fit)
+    host, host_before = host_load(target.fit), host_load(step.fit)
     workers = target.workload.workers - step.workload.workers
-    if gpu > 0 or host > 0 or workers > 0 or target.disk_gb < step.volume_gb or (target.spot and not step.spot):
+    if (
+        gpu > gpu_before
+        or host > host_before
+        or workers > 0
+        or target.disk_gb < step.volume_gb
+        or (target.spot and not step.spot)
+    ):
         return False
     other_type = target.fit.instance_type != step.fit.instance_type
     aside = target.hyperparameters == step.hyperparameters and (other_type or step.spot)
     cured: dict[FailureClass, bool] = {
-        "gpu_memory": gpu < 0,
-        "host_memory": host < 0,
+        "gpu_memory": gpu_before > 0 and (gpu <= gpu_before / WORTH_IT or _needs_less(step, target, "gpu")),
+        "host_memory": host <= host_before / WORTH_IT or _needs_less(step, target, "host"),
         "shared_memory": workers < 0,
         "disk": target.disk_gb > step.disk_gb,
         "spot": step.spot and not target.spot,
@@ -214,6 +224,15 @@ def _cures(kind: FailureClass, step: _Step, target: _Step) -> bool:
         "quota": aside,
     }
     return cured[kind]
+
+
+def _needs_less(step: _Step, target: _Step, resource: Resource) -> bool:
+    """Whether other hyperparameters are predicted to need less of a memory, by enough to be worth an attempt."""
+    before, after = step.fit.prediction, target.fit.prediction
+    if target.hyperparameters == step.hyperparameters or before is None or after is None:
+        return False
+    needs = (before.gpu, after.gpu) if resource == "gpu" else (before.host, after.host)
+    return needs[0] is not None and needs[1] is not None and needs[1].upper <= needs[0].upper * REMEDIED
 
 
 def _planned(job: Job, step: _Step, edges: dict[FailureClass, str]) -> PlannedAttempt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sagefit.job import Attempt, Job
@@ -62,7 +62,7 @@ def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAtt
         max_wait_seconds=(attempt.max_wait_seconds or resources.max_wait) if spot else None,
         max_pending_seconds=attempt.max_pending_seconds or resources.max_pending,
         next={str(kind): target for kind, target in attempt.next.items()},
-        fit=fit,
+        fit=replace(fit, spot=spot) if fit else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sagefit.catalog.instances import Instance
 from sagefit.catalog.prices import Price
+from sagefit.catalog.quotas import quota_name
 from sagefit.memory import Estimate, Placement, Prediction
 
 Verdict = Literal["FITS", "RISKY", "OOM", "UNKNOWN"]
@@ -20,6 +21,9 @@ SPOT_BILLABLE = (0.20, 0.35, 0.50)
 middle (bills of 2026-07 and 2026-09); AWS promises no number."""
 
 NOT_ALLOWED = "not allowed on this platform"
+
+MOST_INSTANCES = 64
+"""More instances than this are not looked for: few accounts have such a quota."""
 
 _SEVERITY: dict[Verdict, int] = {"FITS": 0, "RISKY": 1, "UNKNOWN": 2, "OOM": 3}
 _GPU: Resource = "gpu"
@@ -40,9 +44,10 @@ class Candidate:
     """Instances of one type for one workload. Memory is in GiB, per GPU and per host.
 
     A share is the upper bound over usable memory: 1.0 is full, and more than 1 - head-room does not fit. It is None
-    where there is nothing to judge or no figure; ``unknown`` says why a verdict is UNKNOWN. ``prediction`` is None on
-    Trainium and without a model. ``price`` and `usd_per_hour` are None where none is known, and ``order_usd`` is what
-    types are ordered by then. ``flags`` are for the reader.
+    where there is nothing to judge or no figure; ``unknown`` says why a verdict is UNKNOWN, ``too_few_gpus`` that the
+    processes of the job outnumber the GPUs. ``prediction`` is None on Trainium and without a model. ``price`` and
+    `usd_per_hour` are None where none is known, and ``order_usd`` is what types are ordered by then. ``flags`` are for
+    the reader.
     """
 
     instance: Instance
@@ -59,6 +64,7 @@ class Candidate:
     order_usd: float
     spot: bool
     flags: tuple[str, ...]
+    too_few_gpus: bool = False
 
     @property
     def instance_type(self) -> str:
@@ -92,15 +98,17 @@ class Candidate:
         SageMaker publishes no spot price: it bills fewer seconds at the on-demand rate. None when not on spot.
         """
         usd = self.usd_per_hour
-        if usd is None or not self.spot:
-            return None
-        least, usual, most = SPOT_BILLABLE
-        return usd * least, usd * usual, usd * most
+        return spot_range(usd) if usd is not None and self.spot else None
+
+    @property
+    def quota(self) -> str:
+        """The name of the quota that has to allow ``instance_count`` of them."""
+        return quota_name(self.instance_type, "spot" if self.spot else "training")
 
     @property
     def reason(self) -> str:
         """The verdict in words: what binds, and by how much."""
-        if self.verdict == "UNKNOWN" or self.prediction is None:
+        if self.verdict == "UNKNOWN" or self.too_few_gpus or self.prediction is None:
             return self.unknown
         gpu = self.binds == "gpu" and self.prediction.gpu
         estimate = gpu or self.prediction.host
@@ -129,6 +137,12 @@ class Candidate:
             self.instance_type,
             self.instance_count,
         )
+
+
+def spot_range(usd: float) -> tuple[float, float, float]:
+    """What ``usd`` on demand is expected to be on spot: least, usual, most."""
+    least, usual, most = SPOT_BILLABLE
+    return usd * least, usd * usual, usd * most
 
 
 def judge(

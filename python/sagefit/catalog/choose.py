@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Literal
 
 from sagefit.catalog.candidate import (
     HEAD_ROOM,
+    MOST_INSTANCES,
     NOT_ALLOWED,
     SPOT_BILLABLE,
     Candidate,
@@ -28,6 +30,7 @@ __all__ = [
     "Verdict",
     "candidates",
     "choose",
+    "instances_for",
     "next_larger",
     "sideways",
     "verdict",
@@ -42,7 +45,7 @@ WORTH_IT = 1.1
 Cure = Literal["gpu_memory", "host_memory"]
 
 _NO_MODEL = "the job file does not say what is trained (memory.model)"
-_NO_NEURON = "nothing is known of memory on Trainium"
+_NO_NEURON = "memory of Trainium devices is not predicted"
 _NEEDS_GPU = "its GPU memory was measured, and this type has no GPU"
 
 
@@ -70,15 +73,15 @@ def candidates(
     """The ways to run ``workload``, cheapest first, each with its verdict.
 
     ``types`` ``"auto"`` means all that ``allowed`` names (None or empty: all) and that suit the kind of model: GPU
-    types for models of GPUs, since Ampere for bf16 and flash attention, others for the rest; never retired ones,
-    Trainium, or what is sold through Training Plans. A sharded job (zero2, zero3) may then grow to 8 instances where
-    ``instance_count`` is less. Written types are all judged, and those not allowed are flagged and never chosen.
+    types for models of GPUs, since Ampere for bf16 and flash attention, others for the rest; never retired or
+    burstable ones, Trainium, or what is sold through Training Plans. There are as many instances as a ``world_size``
+    calls for, up to 64; without one a sharded job (zero2, zero3) may grow to 8 instances where ``instance_count`` is
+    less. Written types are all judged, and those not allowed or with too few GPUs for ``world_size`` never chosen.
     Unknown names raise KeyError.
     ``packaged`` leaves refreshed prices aside, so that every machine gets the same order.
     """
     automatic = types == "auto"
     names = _automatic(needs_gpu(workload), _needs_ampere(workload)) if automatic else tuple(dict.fromkeys(types))
-    counts = _counts(instance_count, workload) if automatic else (instance_count,)
     offers = _offers(region, packaged)
     predictions: dict[Placement, Prediction | None] = {}
     found = []
@@ -86,8 +89,8 @@ def candidates(
         permitted = not allowed or name in allowed
         if automatic and not permitted:
             continue
-        for count in counts:
-            instance = offers[name].instance
+        instance = offers[name].instance
+        for count in _counts(instance_count, instance, workload) if automatic else (instance_count,):
             placement = Placement(count, instance.gpu_count, instance.accelerator if instance.gpu_count else "")
             # Of vision models, memory without tensors was measured for each GPU; all else depends on their number.
             alike = placement if isinstance(workload.model, Vision) else replace(placement, gpu="")
@@ -178,7 +181,7 @@ def _automatic(gpu: bool | None, ampere: bool) -> tuple[str, ...]:
     return tuple(
         name
         for name, instance in instances().items()
-        if not (instance.retired or instance.training_plans or instance.trainium)
+        if not (instance.retired or instance.burstable or instance.training_plans or instance.trainium)
         and (gpu is None or gpu == bool(instance.gpu_count))
         and (instance.bf16 or not ampere)
     )
@@ -189,8 +192,16 @@ def _needs_ampere(workload: Workload) -> bool:
     return needs_gpu(workload) is True and (workload.precision.startswith("bf16") or workload.attention == "flash")
 
 
-def _counts(least: int, workload: Workload) -> tuple[int, ...]:
-    if workload.sharding not in ("zero2", "zero3") or workload.world_size is not None:
+def instances_for(world_size: int, instance: Instance) -> int:
+    """How many instances have a GPU for each of ``world_size`` processes; 1 without GPUs, where they need none."""
+    return math.ceil(world_size / instance.gpu_count) if instance.gpu_count else 1
+
+
+def _counts(least: int, instance: Instance, workload: Workload) -> tuple[int, ...]:
+    if workload.world_size is not None:
+        count = max(least, instances_for(workload.world_size, instance))
+        return (count,) if count <= max(least, MOST_INSTANCES) else ()
+    if workload.sharding not in ("zero2", "zero3"):
         return (least,)
     return (least, *(count for count in GROWN_COUNTS if count > least))
 
@@ -208,7 +219,8 @@ def _candidate(
     if instance.trainium:
         prediction = None  # the formulas are those of CUDA
     host, gpu = instance.usable_host_gib, instance.usable_gpu_gib
-    unknown = _unknown(instance, workload, prediction)
+    short = bool(placement.gpus) and (workload.world_size or 0) > placement.gpus
+    unknown = _short(workload, placement, instance) if short else _unknown(instance, workload, prediction)
     outcome, binds = judge(prediction, host, gpu, head_room, unknown)
     return Candidate(
         instance=instance,
@@ -225,7 +237,13 @@ def _candidate(
         order_usd=offer.order_usd * placement.hosts,
         spot=spot,
         flags=offer.flags if permitted else (*offer.flags, NOT_ALLOWED),
+        too_few_gpus=short,
     )
+
+
+def _short(workload: Workload, placement: Placement, instance: Instance) -> str:
+    size = workload.world_size
+    return f"world_size {size} needs {size} GPUs, {placement.hosts} x {instance.ml_type} has {placement.gpus}"
 
 
 def _unknown(instance: Instance, workload: Workload, prediction: Prediction | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,7 @@ import typer
 
 from sagefit.catalog import store
 from sagefit.catalog.instances import instances, suggest
-from sagefit.catalog.prices import REFERENCE_REGION, price
+from sagefit.catalog.prices import REFERENCE_REGION, checked_region, price
 from sagefit.catalog.view import Row, as_json, legend, table
 from sagefit.console import AWS, cloud_name, command, err, out
 from sagefit.errors import FAILED, REFUSED, SagefitError
@@ -45,15 +47,24 @@ def show(
     json_lines: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Show what training instances have and cost, cheapest first."""
-    where = region or _session().region_name or REFERENCE_REGION
+    where = checked_region(region or _session().region_name or REFERENCE_REGION)
     named = {_known(name) for name in types or ()}
+    for option, number in (
+        ("--min-gpu-memory", min_gpu_memory),
+        ("--min-memory", min_memory),
+        ("--max-price", max_price),
+    ):
+        if number is not None and not 0 <= number < math.inf:
+            raise SagefitError(f"{option} {number:g}: no amount", hint="give a number from 0 on")
+    gpu = _one_of("--gpu", gpu, {i.accelerator for i in instances().values() if i.accelerator})
+    family = _one_of("--family", family and family.removeprefix("ml."), {i.family for i in instances().values()})
     shown = [
         (instance, found)
         for instance in instances().values()
         for found in (price(instance.ml_type, where),)
         if (not named or instance.ml_type in named)
-        and (gpu is None or instance.accelerator.lower() == gpu.lower())
-        and (family is None or instance.family == family.removeprefix("ml.").lower())
+        and gpu in (None, instance.accelerator)
+        and family in (None, instance.family)
         and (min_gpu_memory is None or (instance.usable_gpu_gib or 0) >= min_gpu_memory)
         and (min_memory is None or instance.usable_host_gib >= min_memory)
         and (max_price is None or (found is not None and found.usd_per_hour <= max_price))
@@ -102,8 +113,8 @@ def refresh(region: RegionOption = None) -> None:
 
 def _print(rows: list[Row], region: str) -> None:
     out.print(f"prices of {region}, USD per instance-hour of training on demand", markup=False)
-    out.print(table(rows))
-    for line in legend(rows):
+    out.print(table(rows, out.width))
+    for line in legend(rows, out.width):
         out.print(line, markup=False)
 
 
@@ -126,6 +137,18 @@ def _known(name: str) -> str:
         f"{name}: no instance type that SageMaker trains on",
         hint=f"did you mean {near}?" if near else f"see {command('catalog', 'show')}",
     )
+
+
+def _one_of(option: str, name: str | None, known: Collection[str]) -> str | None:
+    """The one of ``known`` that is written ``name``, in whatever case."""
+    spelt = {each.lower(): each for each in known}
+    if name is None or name.lower() in spelt:
+        return name and spelt[name.lower()]
+    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.4)
+    hint = (
+        f"did you mean {' or '.join(spelt[each] for each in near)}?" if near else f"one of {', '.join(sorted(known))}"
+    )
+    raise SagefitError(f"{option} {name}: no training instance is of that kind", hint=hint)
 
 
 def _session() -> boto3.Session:

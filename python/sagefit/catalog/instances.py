@@ -89,6 +89,11 @@ class Instance:
         return self.family in _TRAINING_PLANS
 
     @cached_property
+    def burstable(self) -> bool:
+        """Whether it computes at full speed only part of the time."""
+        return self.family == "t3"
+
+    @cached_property
     def bf16(self) -> bool:
         """Whether its GPUs compute in bf16: from compute capability 8.0 on (CUDA C++ Programming Guide)."""
         return bool(self.gpu_count) and self.accelerator not in _BEFORE_AMPERE
@@ -100,7 +105,7 @@ class Instance:
             "retired": self.retired,
             "sold mostly through Training Plans": self.training_plans,
             "needs a Neuron image": self.trainium,
-            "burstable: full speed only part of the time": self.family == "t3",
+            "burstable: full speed only part of the time": self.burstable,
             "usable GPU memory unknown": bool(self.gpu_count) and self.usable_gpu_gib is None,
         }
         return tuple(flag for flag, holds in known.items() if holds)

@@ -8,18 +8,24 @@ and says so. Spot has no price of its own: SageMaker bills fewer seconds at this
 from __future__ import annotations
 
 import csv
+import difflib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sagefit.catalog import store
 from sagefit.catalog.instances import Instance, instances
+from sagefit.errors import SagefitError
 
 REFERENCE_REGION = "us-east-1"
 """The only region whose ratio of SageMaker's prices to those of EC2 is established."""
 
 EC2_PRICES = "aws/karpenter-provider-aws"
 EC2_PRICES_DATE = "2026-07-20"
+
+
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,15 @@ def price(ml_type: str, region: str, *, packaged: bool = False) -> Price | None:
     if known is None and region == REFERENCE_REGION and ml_type in instances():
         return _estimate(instances()[ml_type])
     return known
+
+
+def checked_region(name: str) -> str:
+    """``name``, where it may be one of a region: new ones come, so no list is kept. Else raises SagefitError."""
+    if _REGION.fullmatch(name):
+        return name
+    near = difflib.get_close_matches(name, {region for _, region in _published()}, n=1)
+    meant = f"did you mean {near[0]}?" if near else f"regions have names such as {REFERENCE_REGION}"
+    raise SagefitError(f"region {name}: no name of an AWS region", hint=meant)
 
 
 def family_ratio(instance: Instance) -> float | None:

@@ -13,22 +13,42 @@ from sagefit.catalog.quotas import USAGES, quota_code, quota_name
 
 Row = tuple[Instance, Price | None]
 
+NARROW, VERY_NARROW = 100, 80
+"""Terminals of fewer columns get tables of fewer columns."""
 
-def table(rows: list[Row]) -> Table:
-    """One line a type: memory in GiB, of the host and of each accelerator. `legend` explains a price's number."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    grid.add_column("type", no_wrap=True)
-    for heading in ("vCPU", "GiB", "usable"):
-        grid.add_column(heading, justify="right", no_wrap=True)
-    grid.add_column("accelerators", min_width=len("accelerators"))
-    for heading in ("usable", "NVMe GB"):
-        grid.add_column(heading, justify="right", no_wrap=True)
-    grid.add_column("EFA", no_wrap=True)
-    grid.add_column("USD/h", justify="right", no_wrap=True)
-    grid.add_column("price", no_wrap=True)
+
+def table(rows: list[Row], width: int = NARROW) -> Table:
+    """One line a type: memory in GiB, of the host and of each accelerator. `legend` explains a price's number.
+
+    Terminals of less than 100 and of less than 80 columns get fewer columns, and an estimate is marked by ~ there.
+    """
+    wide, small = width >= NARROW, width < VERY_NARROW
     numbers = {origin: str(number) for number, origin in enumerate(_origins(rows), start=1)}
+    shown = {
+        "type": True,
+        ">vCPU": not small,
+        ">GiB": wide,
+        ">usable": True,
+        "accelerators": True,
+        ">usable each": True,
+        ">NVMe GB": not small,
+        "EFA": wide,
+        ">USD/h": True,
+        "price": wide,
+    }
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in (heading for heading, here in shown.items() if here):
+        words = heading == "accelerators"
+        grid.add_column(
+            "GPUs" if words and small else heading.removeprefix(">").removesuffix(" each"),
+            justify="right" if heading.startswith(">") else "left",
+            no_wrap=not words,
+            min_width=(8 if small else len(heading)) if words else None,
+            overflow="fold",
+        )
     for instance, price in rows:
-        grid.add_row(
+        mark = "~" if price and price.estimated and not wide else ""
+        cells: list[str | Text] = [
             instance.ml_type,
             str(instance.vcpus),
             f"{instance.memory_gib:g}",
@@ -37,16 +57,21 @@ def table(rows: list[Row]) -> Table:
             _usable_each(instance),
             str(instance.nvme_gb or ""),
             "yes" if instance.efa else "",
-            f"{price.usd_per_hour:.3f}" if price else "",
+            f"{mark}{price.usd_per_hour:.3f}" if price else "",
             _mark(price, numbers),
+        ]
+        grid.add_row(
+            *(cell for cell, here in zip(cells, shown.values(), strict=True) if here),
             style="dim" if instance.retired else None,
         )
     return grid
 
 
-def legend(rows: list[Row]) -> list[str]:
+def legend(rows: list[Row], width: int = NARROW) -> list[str]:
     """What the numbers behind the prices stand for, and which families have something to know about them."""
     lines = [f"{number}: {origin}" for number, origin in enumerate(_origins(rows), start=1)]
+    if width < NARROW:
+        lines = ["~: estimated"] if any(price and price.estimated for _, price in rows) else []
     families: dict[str, dict[str, None]] = {}
     for instance, _ in rows:
         for flag in instance.flags:

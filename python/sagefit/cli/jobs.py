@@ -77,7 +77,7 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
         err.print(f"{planned.job.name} is up to date")
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
-    follow(run, where)
+    follow(run, where, planned.job)
 
 
 @app.command(hidden=True)

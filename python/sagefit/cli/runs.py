@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +15,10 @@ from sagefit.cli.shared import JobArgument, target
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
 from sagefit.failures import classify
-from sagefit.job import job_names, load_job
+from sagefit.job import Job, job_names, load_job
 from sagefit.platform import load_platform
 from sagefit.runs import Run, RunRecord, view
+from sagefit.size.measured import saving_of
 from sagefit.target import Target
 
 app = typer.Typer()
@@ -38,7 +40,8 @@ def watch(
 ) -> None:
     """Follow a run to its end. Ctrl-C leaves the run alone."""
     where = target()
-    follow(runs.find_run(run), where, logs=logs)
+    found = runs.find_run(run)
+    follow(found, where, _job(found, run), logs=logs)
 
 
 @app.command()
@@ -56,7 +59,9 @@ def runs_command(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many runs of a job.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """The ledger: every attempt with its outcome, evidence, peak memory, billed time and price."""
+    """The ledger: every attempt with why it was made, its outcome and evidence, peak memory, billed time, price, and
+    what came next.
+    """
     target()
     found: list[Run] = []
     for name in [job] if job else job_names():
@@ -68,7 +73,7 @@ def runs_command(
     if not found:
         err.print(f"no runs yet; start one: {command('run')} JOB")
     for run in found:
-        record = runs.read_run(run)
+        record = runs.expected(runs.read_run(run), _job(run, job))
         if as_json:
             print(json.dumps(view.as_json(record)))
         else:
@@ -111,15 +116,20 @@ def diagnose(
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
 
 
-def follow(run: Run, where: Target, *, logs: bool = False) -> None:
-    """Watch a run to its end and print its ledger. Raises typer.Exit (1) when the run failed."""
+def follow(run: Run, where: Target, job: Job | None = None, *, logs: bool = False) -> None:
+    """Watch a run to its end and print its ledger, with predictions where its ``job`` is known.
+
+    Raises typer.Exit (1) when the run failed.
+    """
     try:
         record = runs.watch(run, where, logs=logs)
     except KeyboardInterrupt:
         follow, end = command("watch", run.name), command("stop", run.name)
         err.print(f"\nthe run goes on. Follow it: {follow}; stop it: {end}", soft_wrap=True)
         raise
-    _print_record(record)
+    _print_record(runs.expected(record, job))
+    if job and record.succeeded:
+        _print_lesson(job, record)
     if not record.succeeded:
         last = record.attempts[-1].training_job if record.attempts else ""
         if last and not logs:
@@ -132,5 +142,25 @@ def follow(run: Run, where: Target, *, logs: bool = False) -> None:
 def _print_record(record: RunRecord) -> None:
     out.print(Text(view.totals(record), style="bold"))
     out.print(view.ledger(record))
+    for told in view.story(record):
+        out.print(told, soft_wrap=True)
     for line in view.results(record):
         out.print(Text(line), soft_wrap=True)
+
+
+def _print_lesson(job: Job, record: RunRecord) -> None:
+    """What the run teaches of the job's size."""
+    last, region = record.attempts[-1], record.run.platform.region
+    used = last.host_peak_gib, last.gpu_peak_gib
+    with contextlib.suppress(SagefitError):  # the job file was changed since, and its memory block contradicts itself
+        if saving := saving_of(job, last.name, (last.instance_type, last.instance_count), used, region):
+            out.print(Text(f"cheaper: {saving.text}"), soft_wrap=True)
+    err.print(f"to size the job by what its runs measured: {command('size', job.reference, '--runs')}", soft_wrap=True)
+
+
+def _job(run: Run, reference: str | None) -> Job | None:
+    """The job file of a run, where it is known: the one that was named, or the one in ``jobs/``."""
+    with contextlib.suppress(SagefitError):
+        job = load_job(reference if reference and reference.endswith((".yaml", ".yml")) else run.job)
+        return job if job.name == run.job else None
+    return None

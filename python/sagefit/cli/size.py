@@ -9,15 +9,17 @@ import signal
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from sagefit.catalog.prices import REFERENCE_REGION
+from sagefit.catalog.prices import REFERENCE_REGION, checked_region
 from sagefit.console import err, out, print_error
 from sagefit.errors import DONE, SagefitError
 from sagefit.job import JobNames, load_job
+from sagefit.paths import display
 from sagefit.size import as_json, size_job
 from sagefit.size.view import page
 
@@ -36,20 +38,54 @@ def size(
         typer.Option("--region", envvar=["AWS_REGION", "AWS_DEFAULT_REGION"], help="Show prices of this region."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show all candidates, not those around the choice.")] = False,
+    measured: Annotated[
+        bool,
+        typer.Option(
+            "--runs", help="First fetch what the job's runs measured, and keep it in NAME.peaks.json beside the job."
+        ),
+    ] = False,
 ) -> None:
-    """Predict the memory a job needs, choose the instance, and show the attempts. Nothing is asked of AWS.
+    """Predict the memory a job needs, choose the instance, and show the attempts. Nothing is asked of AWS, but for
+    --runs.
+
+    What earlier runs measured (NAME.peaks.json beside the job file) counts for more than what is predicted.
 
     Exit code 3 when nothing fits; of several jobs the highest exit code counts.
     """
     if region is None and not lines:
         err.print(f"prices of {REFERENCE_REGION}; --region or AWS_REGION names another region")
-    where = region or REFERENCE_REGION
-    code = DONE
+    where = checked_region(region or REFERENCE_REGION)
+    code = _learn(jobs) if measured else DONE
     for text, outcome in _all(jobs, where) if lines else (_page(job, where, every=every) for job in jobs):
         sys.stdout.write(text)
         code = max(code, outcome)
     if code:
         raise typer.Exit(code)
+
+
+def _learn(references: list[str]) -> int:
+    """Keep what the runs of the jobs measured, and say so. Returns the highest exit code of what went wrong."""
+    from sagefit import runs  # the AWS client takes longer than a prediction
+    from sagefit.cli.shared import target
+    from sagefit.memory.peaks import path_of, save
+    from sagefit.platform import load_platform
+
+    cloud, code = target().name, DONE
+    for reference in references:
+        try:
+            job = load_job(reference, _names())
+            found = runs.measured(job, load_platform(job.platform), cloud)
+            changed = save(job, found)
+        except SagefitError as error:
+            print_error(error)
+            code = max(code, error.exit_code)
+            continue
+        where = display(path_of(job))
+        if changed:
+            err.print(f"{where} written: {len(found)} measured attempts. Commit it with the job", soft_wrap=True)
+        else:
+            err.print(f"{where} is up to date" if found else f"no run of {job.name} has measured anything yet")
+    return code
 
 
 def _page(reference: str, region: str, *, every: bool) -> tuple[str, int]:
@@ -76,10 +112,12 @@ def _all(references: list[str], region: str) -> Iterator[tuple[str, int]]:
 
 
 def _line(reference: str, region: str) -> tuple[str, int]:
+    name = Path(reference).stem  # what a job is called that does not say it
     try:
-        sizing = size_job(load_job(reference, _names()), region)
+        job = load_job(reference, _names())
+        name, sizing = job.name, size_job(job, region)
     except SagefitError as error:
-        return json.dumps({"job": reference, "error": str(error)}) + "\n", error.exit_code
+        return json.dumps({"job": name, "error": str(error)}) + "\n", error.exit_code
     return json.dumps(as_json(sizing)) + "\n", sizing.exit_code
 
 

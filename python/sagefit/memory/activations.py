@@ -7,6 +7,8 @@ Symbols: h hidden size, a heads, s sequence length, F width of the MLP, V vocabu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.workload import Transformer, Workload
 
@@ -18,25 +20,41 @@ def element_size(workload: Workload) -> int:
     return 4 if workload.precision == "fp32" else 2
 
 
-def layer(model: Transformer, workload: Workload, profile: StackProfile) -> float:
+@dataclass(frozen=True)
+class Tower:
+    """Layers that see sequences of one length: a decoder, or an encoder. ``other`` is the length that it attends to."""
+
+    layers: int
+    length: int
+    other: int = 0
+
+
+def towers(model: Transformer, workload: Workload) -> list[Tower]:
+    """The decoder (or the encoder of an encoder), and what an encoder-decoder has besides."""
+    if model.architecture != "encoder-decoder":
+        return [Tower(model.layers, workload.sequence_length)]
+    length = workload.encoder_length or workload.sequence_length
+    return [Tower(model.layers, workload.sequence_length, length), Tower(model.encoder_layers, length)]
+
+
+def layer(model: Transformer, workload: Workload, profile: StackProfile, tower: Tower) -> float:
     """What one layer saves without checkpointing."""
     h, element = model.hidden, element_size(workload)
     q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
     norms = _norms(model, workload, profile)
-    repeated = profile.repeat_kv and workload.attention != "flash"
+    keys = 2 * (q if profile.repeat_kv and workload.attention != "flash" else kv)
+    score = model.heads * _softmax(model, workload, profile) if is_eager(model, workload) else 0.0
     # q, k, v, the output (which the next linear layer needs too), and the log-sum-exp of the softmax.
-    attention = element * (2 * q + 2 * (q if repeated else kv)) + 4.0 * model.heads
-    if is_eager(model, workload):
-        attention += model.heads * workload.sequence_length * _softmax(model, workload, profile)
+    attention = element * (2 * q + keys) + 4.0 * model.heads + score * tower.length
     width = model.ffn * model.experts_per_token + model.shared_ffn
     mlp = element * (4 if model.gated else 2) * width
     if adapts_attention_only(workload, profile):
         mlp -= element * width  # the product feeds a frozen layer, which needs no input for its gradient
     masks = 2 * h if model.dropout else 0
     cross = 0.0
-    if model.architecture == "encoder-decoder":
-        # Decoder layers attend to the encoder too: another norm, q, k, v and output.
-        cross = model.layers / (model.layers + model.encoder_layers) * (norms / 2 + attention)
+    if tower.other:
+        # A decoder layer attends to the encoder too: a norm, q and output, and keys and values of the encoder's tokens.
+        cross = norms / 2 + element * (2 * q + keys * tower.other / tower.length) + score * tower.other
     return norms + attention + mlp + masks + cross
 
 
@@ -75,12 +93,12 @@ def _softmax(model: Transformer, workload: Workload, profile: StackProfile) -> f
     return 4.0 + after + before
 
 
-def score_gradients(model: Transformer, workload: Workload) -> float:
+def score_gradients(model: Transformer, workload: Workload, tower: Tower) -> float:
     """Gradients of one layer's attention scores, into and out of the softmax, in fp32 and cast."""
     if not is_eager(model, workload):
         return 0.0
     element = element_size(workload)
-    return 2.0 * (4 + (element if element == 2 else 0)) * model.heads * workload.sequence_length
+    return 2.0 * (4 + (element if element == 2 else 0)) * model.heads * max(tower.length, tower.other)
 
 
 def layer_input(model: Transformer, workload: Workload) -> float:

@@ -42,8 +42,8 @@ def transformer(config: Mapping[str, Any]) -> tuple[Transformer, list[str]]:
     ``params`` is computed from the numbers. Raises ConfigError.
     """
     notes: list[str] = []
-    nested = next((key for key in _NESTED if isinstance(config.get(key), Mapping)), None)
-    if nested is not None and _first(config, _HIDDEN) is None:
+    nested = _nested(config)
+    if nested:
         notes.append(f"config.json: only {nested} is read; towers for images or sound are not counted")
         config = {"tie_word_embeddings": config.get("tie_word_embeddings"), **config[nested]}
     kind = str(config.get("model_type", ""))
@@ -52,6 +52,34 @@ def transformer(config: Mapping[str, Any]) -> tuple[Transformer, list[str]]:
     model = _mixture(_numbers(config, _model_types().get(kind) or _model_types()["llama"]), config)
     repeated = replace(model, layers=1) if kind == "albert" else model  # ALBERT has one layer, many times over
     return replace(model, params=count_params(repeated) + _positions(config, kind) * model.hidden), notes
+
+
+def longest(config: Mapping[str, Any], model: Transformer) -> int:
+    """The most tokens that the model (its decoder, if it has one) has positions for; 0 where there is no such limit.
+
+    Scaled rotary positions (``rope_scaling``) and relative ones reach further than the number says.
+    """
+    nested = _nested(config)
+    text = config[nested] if nested else config
+    if model.position_bias or text.get("rope_scaling"):
+        return 0
+    given = _first(text, ("max_target_positions", "max_position_embeddings", "n_positions"))
+    return given if isinstance(given, int) and 1 < given < 10**9 else 0
+
+
+def is_4_bit(config: Mapping[str, Any]) -> bool:
+    """Whether the checkpoint is stored, or meant to be loaded, with 4-bit weights."""
+    given = config.get("quantization_config")
+    if not isinstance(given, Mapping):
+        return False
+    return given.get("load_in_4bit") is True or given.get("bits") == 4 or given.get("quant_method") == "mxfp4"
+
+
+def _nested(config: Mapping[str, Any]) -> str | None:
+    """Where the language model of a multimodal configuration is."""
+    if _first(config, _HIDDEN) is not None:
+        return None
+    return next((key for key in _NESTED if isinstance(config.get(key), Mapping)), None)
 
 
 @cache
@@ -63,8 +91,11 @@ def _model_types() -> dict[str, dict[str, str]]:
 def _numbers(config: Mapping[str, Any], family: Mapping[str, str]) -> Transformer:
     """The dense model; ``params`` is still 0."""
     hidden, heads, layers = (_need(config, names) for names in (_HIDDEN, _HEADS, _LAYERS))
-    head_dim, kv_heads = _number(config, _HEAD_DIM) or hidden // heads, _kv_heads(config, heads)
-    if not head_dim or heads % kv_heads:
+    given_dim, kv_heads = _number(config, _HEAD_DIM), _kv_heads(config, heads)
+    head_dim = given_dim or hidden // heads
+    if given_dim is None and hidden % heads:
+        raise ConfigError(f"{heads} heads do not divide hidden size {hidden}, and head_dim is not given")
+    if heads % kv_heads:
         raise ConfigError(f"hidden size {hidden}, {heads} heads and {kv_heads} key-value heads do not fit together")
     architecture: Any = "encoder-decoder" if config.get("is_encoder_decoder") is True else family["architecture"]
     both = architecture == "encoder-decoder"

@@ -62,7 +62,7 @@ def _as_written(given: TransformerModel) -> Transformer:
         dropout=encoder if given.dropout is None else given.dropout,
         tied=encoder if given.tie_embeddings is None else given.tie_embeddings,
         experts=given.experts,
-        experts_per_token=given.experts_per_token or min(2, given.experts),
+        experts_per_token=given.experts_per_token or 1,
         shared_ffn=given.shared_ffn_size or 0,
     )
 

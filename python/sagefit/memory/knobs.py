@@ -50,8 +50,13 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
     """
     if job.memory is not None and knob in job.memory.knobs:
         return job.memory.knobs[knob]
-    spelt = {_plain(name): name for name in (hyperparameters or job.hyperparameters)}
-    return next((spelt[name] for name in DEFAULTS[knob] if name in spelt), None)
+    return next(iter(names_in(knob, hyperparameters or job.hyperparameters)), None)
+
+
+def names_in(knob: Knob, hyperparameters: Mapping[str, object]) -> list[str]:
+    """Those of ``hyperparameters`` that are usual names of ``knob``, as they are spelt there, the preferred first."""
+    spelt = {_plain(name): name for name in hyperparameters}
+    return [spelt[name] for name in DEFAULTS[knob] if name in spelt]
 
 
 def _plain(name: str) -> str:

@@ -15,7 +15,7 @@ from sagefit.job.problem import Problem
 from sagefit.job.source import Key
 from sagefit.memory import hub_config, vision
 from sagefit.memory.inline import from_numbers
-from sagefit.memory.presets import presets
+from sagefit.memory.presets import Preset, presets
 from sagefit.memory.workload import Measured, Model, Tabular, Transformer, Vision
 
 _FIELD: Key = ("memory", "model")
@@ -24,10 +24,15 @@ _LARGEST_CONFIG = 10_000_000  # bytes; configurations have a few thousand
 
 @dataclass(frozen=True)
 class Resolved:
-    """A model, positions that every sample has at least, and assumptions."""
+    """A model, and assumptions.
+
+    ``sequence`` is the length that every sample has in the encoder, ``positions`` the longest that the model (the
+    decoder, if it has one) has positions for; 0 where neither is known or there is no limit.
+    """
 
     model: Model
     sequence: int = 0
+    positions: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -58,7 +63,7 @@ def _measured(given: MeasuredModel) -> Resolved:
 
 def _named(job: Job, name: str) -> Resolved:
     if preset := presets().get(name.lower()):
-        return Resolved(preset.model, preset.sequence)
+        return Resolved(preset.model, preset.sequence, _longest(preset))
     if path := _path(job, name):
         return _from_file(job, path)
     return _vision(job, VisionModel(family="vision", name=name), _FIELD)
@@ -96,7 +101,20 @@ def _from_file(job: Job, path: Path) -> Resolved:
         reason = error.strerror if isinstance(error, OSError) else "not JSON in UTF-8"
         knob = "paths are relative to the job file"
         raise job.refusal([Problem(_FIELD, f"{path} cannot be read: {reason}", knob)]) from error
-    return Resolved(model, _fixed_sequence(config), tuple(notes))
+    method = job.memory.method if job.memory else "full"
+    if method != "qlora" and hub_config.is_4_bit(config):
+        notes.append(f"config.json: its 4-bit quantization_config is ignored, as memory.method is {method}, not qlora")
+    return Resolved(model, _fixed_sequence(config), hub_config.longest(config, model), tuple(notes))
+
+
+def _longest(preset: Preset) -> int:
+    """Positions of a known model by its learned tables; both stacks of an encoder-decoder have one."""
+    model, rows = preset.model, preset.positions // preset.model.hidden
+    if model.position_bias:  # relative positions have no last one
+        return 0
+    if preset.sequence:
+        return rows - preset.sequence
+    return rows // 2 if model.architecture == "encoder-decoder" else rows
 
 
 def _fixed_sequence(config: Mapping[str, Any]) -> int:

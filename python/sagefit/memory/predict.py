@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from sagefit.memory import bounds, host, transformer, vision
+from sagefit.memory.learned import corrected
 from sagefit.memory.trace import device_phases
 from sagefit.memory.workload import (
     GIB,
@@ -25,8 +26,15 @@ from sagefit.memory.workload import (
 def predict(workload: Workload, placement: Placement) -> Prediction | None:
     """Predict the peak memory of one GPU and of one host; None when nothing is known of the model.
 
-    A model that is trained without a GPU keeps its tensors in host memory.
+    A model that is trained without a GPU keeps its tensors in host memory. Peaks of earlier runs count for more than
+    formulas: see `learned.corrected`.
     """
+    prediction = _predicted(workload, placement)
+    return corrected(prediction, workload, placement, _predicted) if prediction and workload.peaks else prediction
+
+
+@lru_cache(maxsize=4096)
+def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
     model = workload.model
     if model is None:
         return None
@@ -90,7 +98,9 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
             notes.append(f"the stack is unknown, so the worst one counts: {worst}; memory.stack names yours")
         if model.position_bias and workload.attention != "eager":
             notes.append(f"attention is computed eagerly: {model.name or 'this model'} adds positions to its scores")
-        if model.architecture == "encoder-decoder":
+        if workload.gradient_checkpointing and workload.stack == "torchtitan" and workload.checkpointing == "default":
+            notes.append("checkpointing is selective, torchtitan's default; memory.gradient_checkpointing: full is not")
+        if model.architecture == "encoder-decoder" and workload.encoder_length is None:
             notes.append("input and output are as long as sequence_length")
     if workload.accumulation > 1:
         notes.append(f"gradients are kept over {workload.accumulation} micro-batches; activations are those of one")

@@ -23,6 +23,7 @@ class StackProfile:
     float_embeddings: QLoRA turns what is not quantized into fp32 (PEFT ``prepare_model_for_kbit_training``).
     step: bytes of temporaries for each byte of trained weights in the optimizer step (``foreach`` has 1, fused 0).
     engine: mixed precision keeps 16-bit weights and fp32 masters, instead of fp32 weights under autocast.
+    main_gradients: gradients are summed into fp32 buffers that are never freed (Megatron: 18 bytes a parameter).
     fsdp: sharding is PyTorch's FSDP, else DeepSpeed's ZeRO.
     old_torch: releases before torch 2.0 are in use too: attention keeps the softmax's input (before 1.12), and
         ``zero_grad`` keeps gradients through the forward pass.
@@ -41,6 +42,7 @@ class StackProfile:
     float_embeddings: bool = False
     step: float = 1
     engine: bool = False
+    main_gradients: bool = False
     fsdp: bool = False
     old_torch: bool = False
     selective: bool = False
@@ -70,7 +72,9 @@ PROFILES: dict[Stack, StackProfile] = {
     ),
     "torchtitan": StackProfile(logits=16, logits_checkpointed=16, step=0, fsdp=True, selective=True),
     "deepspeed": StackProfile(step=0, engine=True, base_16_bit=True),
-    "megatron": StackProfile(logits=4, logits_checkpointed=4, norm=2, repeat_kv=False, step=0, engine=True),
+    "megatron": StackProfile(
+        logits=4, logits_checkpointed=4, norm=2, repeat_kv=False, step=0, engine=True, main_gradients=True
+    ),
     "plain-torch": StackProfile(fsdp=True),
     "tensorflow": StackProfile(logits=16, logits_checkpointed=16),
 }

@@ -68,7 +68,8 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
         frozen = _frozen(workload, profile, counts, weight)
     masters = 4 if engine and size == 2 else 0
     optimizer = trained * (masters + _optimizer(workload.optimizer, 4 if masters else size))
-    weights, gradients = frozen + trained * size, trained * size
+    weights = frozen + trained * size
+    gradients = trained * (4 if profile.main_gradients and masters else size)
     owned = trained / ranks if stage else trained
     offloaded = workload.cpu_offload != "none"
     return State(

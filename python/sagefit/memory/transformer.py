@@ -52,31 +52,25 @@ def _device_phases(model: Transformer, workload: Workload, placement: Placement,
 
 def _phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
     state = model_state(workload, placement, profile, sizes(model, workload, profile))
-    tokens = workload.micro_batch * workload.sequence_length
-    layers = model.layers + model.encoder_layers
-    saved = activations.layer(model, workload, profile) * tokens
-    logits = activations.logits(model, workload, profile) * tokens
-    scores = activations.score_gradients(model, workload) * tokens
-    kept, live, casts = saved * layers, 0.0, state.cast_copies
-    if workload.gradient_checkpointing:
-        each = activations.selective if profile.selective else activations.layer_input
-        whole, kept = kept, min(kept, each(model, workload) * tokens * layers)
-        live = min(saved, whole - kept)
-        casts /= layers  # backward casts again what it recomputes
-    old = state.gradients if workload.accumulation > 1 or profile.old_torch else 0.0
+    logits = activations.logits(model, workload, profile) * workload.micro_batch * workload.sequence_length
+    saved = _Saved.of(model, workload, profile)
+    # What is kept of an earlier micro-batch, or by design, is there in the forward pass already.
+    held = workload.accumulation > 1 or profile.old_torch or profile.main_gradients
+    old = state.gradients if held else 0.0
 
     base = {"weights": state.weights, "optimizer": state.optimizer}
     # Forward ends with all activations and the loss.
     forward = base | {
         "gradients": old,
-        "activations": kept,
+        "activations": saved.kept,
         "logits": logits,
         "temporaries": state.cast_copies,
         "communication": state.gathered,
     }
     # Backward starts with all activations and old gradients, and ends with one layer's and all gradients.
-    start = base | {"gradients": old, "activations": kept + live, "temporaries": casts + scores}
-    end = base | {"gradients": state.gradients, "activations": saved, "temporaries": scores}
+    casts = state.cast_copies * saved.recast
+    start = base | {"gradients": old, "activations": saved.most, "temporaries": casts + saved.scores}
+    end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.scores}
     backward = max(start, end, key=lambda parts: sum(parts.values()))
     phases = {
         "load": {"weights": state.weights, "temporaries": state.load},
@@ -90,11 +84,43 @@ def _phases(model: Transformer, workload: Workload, placement: Placement, profil
     return phases
 
 
+@dataclass(frozen=True)
+class _Saved:
+    """Bytes of activations: those kept after the forward pass, the most in backward, those of one layer, and of the
+    gradients of its attention scores; and the share of cast weights that backward needs at a time."""
+
+    kept: float
+    most: float
+    last: float
+    scores: float
+    recast: float
+
+    @staticmethod
+    def of(model: Transformer, workload: Workload, profile: StackProfile) -> _Saved:
+        whole = kept = last = scores = 0.0
+        selective = workload.checkpointing == "selective" or (workload.checkpointing == "default" and profile.selective)
+        each = activations.selective if selective else activations.layer_input
+        towers = activations.towers(model, workload)
+        for tower in towers:
+            tokens = workload.micro_batch * tower.length
+            layer = activations.layer(model, workload, profile, tower) * tokens
+            whole += layer * tower.layers
+            kept += min(layer, each(model, workload) * tokens) * tower.layers
+            last = max(last, layer)
+            scores = max(scores, activations.score_gradients(model, workload, tower) * tokens)
+        if not workload.gradient_checkpointing:
+            return _Saved(whole, whole, last, scores, 1.0)
+        # Backward recomputes one layer, and casts again what it recomputes.
+        return _Saved(kept, min(whole, kept + last), last, scores, 1 / sum(tower.layers for tower in towers))
+
+
 def _evaluation(model: Transformer, workload: Workload, profile: StackProfile, state: State) -> dict[str, float]:
     """Without gradients one layer's activations live at a time; logits and their fp32 copy are kept."""
-    tokens = (workload.evaluation_batch or 0) * workload.sequence_length
+    batch = workload.evaluation_batch or 0
+    tokens = batch * workload.sequence_length
+    layers = [(activations.layer(model, workload, profile, t), t.length) for t in activations.towers(model, workload)]
     return {
-        "activations": activations.layer(model, workload, profile) * tokens,
+        "activations": max(layer * batch * length for layer, length in layers),
         "logits": (6.0 if model.head == "lm" else 0.0) * tokens * model.vocab,
         "communication": state.gathered,
     }

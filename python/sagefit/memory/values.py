@@ -6,6 +6,7 @@ Names of optimizers, precisions and attention are those of Hugging Face's ``Trai
 
 from __future__ import annotations
 
+from sagefit.job.memory_model import Checkpointing
 from sagefit.memory.workload import Attention, Optimizer, Precision
 
 PRECISIONS: dict[str, Precision] = {
@@ -29,6 +30,7 @@ ATTENTIONS: dict[str, Attention] = {
     **dict.fromkeys(("sdpa", "flex_attention"), "sdpa"),
     **dict.fromkeys(("flash", "flash_attention_2", "flash_attention_3"), "flash"),
 }
+_KINDS: dict[str, Checkpointing] = {"full": "full", "selective": "selective"}
 _FLAGS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0", "none", ""), False),
@@ -49,6 +51,21 @@ def whole(raw: object) -> int | None:
 def flag(raw: object) -> bool | None:
     """``raw`` as a boolean, None if it is none."""
     return _FLAGS.get(text(raw))
+
+
+def checkpointing(raw: object) -> Checkpointing | None:
+    """``raw`` as a boolean or a kind of activation checkpointing, None if it is neither."""
+    return _KINDS.get(text(raw), flag(raw))
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two hyperparameters say the same: ``16`` and ``"16"``, ``true`` and ``"True"``."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(raw: object) -> object:
+    number, boolean = whole(raw), flag(raw)
+    return number if number is not None else text(raw) if boolean is None else boolean
 
 
 def text(raw: object) -> str:

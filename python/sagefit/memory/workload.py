@@ -148,8 +148,9 @@ class Workload:
     """One attempt of a job as the planner sees it, with every default filled in.
 
     ``model`` is None when the job file says nothing of its memory. ``world_size`` None means all GPUs of the
-    placement, ``lora_targets`` None what the stack adapts by habit. ``notes`` are assumptions made while reading, for
-    the reader of the result.
+    placement, ``lora_targets`` None what the stack adapts by habit, ``encoder_length`` None that an encoder beside a
+    decoder sees ``sequence_length`` tokens. ``checkpointing`` says which kind gradient checkpointing is. ``notes`` are
+    assumptions made while reading, for the reader of the result. ``peaks`` were measured in earlier runs of the job.
     """
 
     model: Model | None
@@ -161,7 +162,9 @@ class Workload:
     micro_batch: int = 1
     accumulation: int = 1
     sequence_length: int = 512
+    encoder_length: int | None = None
     gradient_checkpointing: bool = False
+    checkpointing: Literal["default", "full", "selective"] = "default"
     attention: Attention = "sdpa"
     sharding: Sharding = "none"
     cpu_offload: Offload = "none"
@@ -176,10 +179,26 @@ class Workload:
     dataset_in_memory: bool = False
     evaluation_batch: int | None = None
     notes: tuple[str, ...] = ()
+    peaks: tuple[Peak, ...] = ()
 
     def ranks(self, placement: Placement) -> int:
         """Processes that train together, one for each GPU that is used."""
         return max(1, self.world_size or placement.gpus)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What one attempt of an earlier run used at its peak, of one GPU and of one host, in GiB; None where not known.
+
+    ``workload`` and ``placement`` are what ran there. An attempt that ``died_of`` a memory would have used more of it.
+    """
+
+    training_job: str
+    workload: Workload
+    placement: Placement
+    gpu_gib: float | None
+    host_gib: float | None
+    died_of: Literal["", "gpu", "host"] = ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, Endp
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_stepfunctions import SFNClient
 
@@ -35,3 +36,9 @@ def sagemaker() -> SageMakerClient:
 def logs() -> CloudWatchLogsClient:
     """The CloudWatch Logs client of the environment."""
     return boto3.client("logs", config=_CONFIG)
+
+
+@cache
+def s3() -> S3Client:
+    """The S3 client of the environment."""
+    return boto3.client("s3", config=_CONFIG)

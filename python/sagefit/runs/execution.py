@@ -145,16 +145,21 @@ def stop(run: Run) -> list[str]:
 
 
 def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
-    """The training jobs of a run in the order of its attempts: names and statuses."""
+    """The training jobs of a run in the order of its attempts: names and statuses.
+
+    They are named <run>-<index>, and <run>-<index>b, <run>-<index>c where the same attempt was tried again.
+    """
     pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
     found = [summary for page in pages for summary in page["TrainingJobSummaries"]]
-    own = [summary for summary in found if re.fullmatch(rf"{re.escape(run.name)}-\d+", summary["TrainingJobName"])]
-    return sorted(own, key=lambda summary: attempt_index(summary["TrainingJobName"]))
+    own = [
+        summary for summary in found if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", summary["TrainingJobName"])
+    ]
+    return sorted(own, key=lambda s: (attempt_index(s["TrainingJobName"]), s["TrainingJobName"]))
 
 
 def attempt_index(training_job: str) -> int:
     """The attempt that a training job's name ends with."""
-    return int(training_job.rsplit("-", 1)[1])
+    return int(training_job.rsplit("-", 1)[1].rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def _not_applied(job: Job, platform: Platform) -> SagefitError:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from sagefit.catalog import price
+from sagefit.catalog import instances, price
 from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import Diagnosis, classify
+from sagefit.runs import reports
 from sagefit.runs.clients import sagemaker, step_functions
 from sagefit.runs.execution import Run, attempt_index, training_jobs
 
@@ -22,10 +24,12 @@ PEAK_METRIC = "sagefit:host_memory_peak_gib"
 
 @dataclass(frozen=True)
 class AttemptRecord:
-    """One attempt of a run. Times in seconds, memory in GiB, money in USD.
+    """One attempt of a run. Times in seconds, memory in GiB (per GPU, per host), money in USD.
 
     ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no
-    published price is known.
+    published price is known, and ``estimated_usd`` what it is by an estimated one. ``started_by`` says why there is
+    this attempt and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` are what the formulas
+    say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
     """
 
     index: int
@@ -42,6 +46,15 @@ class AttemptRecord:
     usd: float | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     model: str = ""
+    estimated_usd: float | None = None
+    started_by: str = ""
+    next_step: str = ""
+    gpu_peak_gib: float | None = None
+    predicted_gpu_gib: float | None = None
+    predicted_host_gib: float | None = None
+    hyperparameters: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    output: str = ""
 
     @property
     def evidence(self) -> str:
@@ -85,22 +98,21 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
             raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
         raise
     recorded = _recorded(execution.get("output") or execution.get("cause") or "")
-    attempts: dict[int, AttemptRecord] = {}
+    attempts = []
     for summary in training_jobs(run):
         name = summary["TrainingJobName"]
-        attempts[attempt_index(name)] = (known or {}).get(name) or _attempt(name, run.platform.region)
+        attempts.append((known or {}).get(name) or _attempt(name, run.platform.region))
     for index, note in recorded.items():
-        if index not in attempts:  # the API refused to create this one
+        if not any(attempt.index == index for attempt in attempts):  # the API refused to create this one
             diagnosis = classify(create_error=str(note.get("evidence", "")))
-            attempts[index] = AttemptRecord(
-                index, str(note.get("attempt", index)), outcome=str(note.get("class", "")), diagnosis=diagnosis
-            )
+            refused = str(note.get("attempt", index)), str(note.get("class", ""))
+            attempts.append(AttemptRecord(index, refused[0], outcome=refused[1], diagnosis=diagnosis))
     return RunRecord(
         run,
         execution["status"],
         execution["startDate"],
         execution.get("stopDate"),
-        [attempts[index] for index in sorted(attempts)],
+        _linked(sorted(attempts, key=lambda attempt: attempt.index)),
         execution.get("error", ""),
         execution.get("cause", ""),
     )
@@ -119,8 +131,14 @@ def _attempt(name: str, region: str) -> AttemptRecord:
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
     known = price(resources.get("InstanceType", ""), region)
-    rate = known.usd_per_hour if known and not known.estimated else None
     count = resources.get("InstanceCount", 1)
+    usd = known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None
+    estimated = bool(known and known.estimated)
+    output = f"{job.get('OutputDataConfig', {}).get('S3OutputPath', '').rstrip('/')}/{name}/output"
+    instance = instances().get(resources.get("InstanceType", ""))
+    gpu_peak = None
+    if outcome and instance and instance.gpu_count:  # the log has no peak of a GPU, so the report is worth its call
+        gpu_peak = reports.gpu_peak_gib(reports.read(output))
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
@@ -133,10 +151,36 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         diagnosis=diagnosis,
         host_peak_gib=metrics.pop(PEAK_METRIC, None),
         billable_seconds=seconds,
-        usd=rate * count * seconds / 3600 if rate is not None and seconds is not None else None,
+        usd=None if estimated else usd,
+        estimated_usd=usd if estimated else None,
         metrics={key: value for key, value in metrics.items() if not key.startswith("sagefit:")},
         model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
+        gpu_peak_gib=gpu_peak,
+        hyperparameters=dict(job.get("HyperParameters", {})),
+        code=_code(job),
+        output=output,
     )
+
+
+def _code(job: dict[str, Any]) -> str:
+    """The digest in the key of the code channel; empty for a job without one."""
+    for channel in job.get("InputDataConfig", []):
+        uri = channel.get("DataSource", {}).get("S3DataSource", {}).get("S3Uri", "")
+        if channel.get("ChannelName") == "code" and (found := re.search(r"/code/([0-9a-f]{16})/?$", uri)):
+            return found[1]
+    return ""
+
+
+def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
+    """Each attempt with why it was made and what came of it: a run goes from one to the next by an edge of `next`."""
+    linked = []
+    for before, attempt, after in zip([None, *attempts], attempts, [*attempts[1:], None], strict=False):
+        why = f"{before.outcome or before.status} of {before.name}" if before else "the first attempt"
+        step = next(iter(attempt.diagnosis.remedies), "") if attempt.diagnosis else ""
+        if after:
+            step = "tried again" if after.index == attempt.index else f"on to {after.name}"
+        linked.append(replace(attempt, started_by=why, next_step=step))
+    return linked
 
 
 def _recorded(text: str) -> dict[int, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -14,30 +15,65 @@ from sagefit.runs.ledger import COMPLETED, AttemptRecord, RunRecord
 
 def ledger(record: RunRecord) -> Table:
     """The attempts of one run, one row each."""
+    gpus = any(attempt.gpu_peak_gib is not None for attempt in record.attempts)
+    headings = [">#", "attempt", "instance", "outcome", *([">GPU GiB"] if gpus else []), ">host GiB", ">billed", ">USD"]
     table = Table(title=None, box=None, pad_edge=False, header_style="bold")
-    for heading, right in (
-        ("#", True),
-        ("attempt", False),
-        ("instance", False),
-        ("outcome", False),
-        ("host peak", True),
-        ("billed", True),
-        ("USD", True),
-        ("evidence", False),
-    ):
-        table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=heading != "evidence")
+    for heading in headings:
+        table.add_column(
+            heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold"
+        )
     for attempt in record.attempts:
         table.add_row(
             str(attempt.index),
             attempt.name,
             instance(attempt),
             outcome(attempt),
-            f"{attempt.host_peak_gib:.2f} GiB" if attempt.host_peak_gib is not None else "-",
+            *([_gib(attempt.gpu_peak_gib)] if gpus else []),
+            _gib(attempt.host_peak_gib),
             duration(attempt.billable_seconds) if attempt.billable_seconds is not None else "-",
-            f"{attempt.usd:.4f}" if attempt.usd is not None else "-",
-            Text(attempt.evidence),
+            _usd(attempt),
         )
     return table
+
+
+def story(record: RunRecord) -> Iterator[Text]:
+    """Of each attempt why it was made, what ended it, and what came next."""
+    for attempt in record.attempts:
+        yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
+        if attempt.evidence:
+            yield Text(f"  {attempt.outcome}: {attempt.evidence}")
+        if predicted := _predicted(attempt):
+            yield Text(f"  predicted by the job file as it is now: {predicted}")
+        if attempt.next_step:
+            yield Text(f"  next: {attempt.next_step}")
+
+
+def legend(record: RunRecord) -> str:
+    """What is not plain in the numbers; empty where all is."""
+    said = []
+    if any(a.predicted_host_gib is not None for a in record.attempts):
+        said.append("peaks are measured / predicted by the job file as it is now")
+    if any(a.estimated_usd is not None for a in record.attempts):
+        said.append("~ is by an estimated price")
+    return "; ".join(said)
+
+
+def _predicted(attempt: AttemptRecord) -> str:
+    gpu, host = attempt.predicted_gpu_gib, attempt.predicted_host_gib
+    said = [f"GPU {gpu:.2f} GiB"] if gpu is not None else []
+    return ", ".join(said + ([f"host {host:.2f} GiB"] if host is not None else []))
+
+
+def _gib(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _usd(attempt: AttemptRecord) -> str:
+    if attempt.usd is not None:
+        return f"{attempt.usd:.4f}"
+    if attempt.estimated_usd is not None:
+        return f"~{attempt.estimated_usd:.4f}"
+    return "no price" if attempt.billable_seconds else "-"
 
 
 def instance(attempt: AttemptRecord) -> str:
@@ -55,9 +91,11 @@ def outcome(attempt: AttemptRecord) -> Text:
 
 def totals(record: RunRecord) -> str:
     """One line: what the run took and cost."""
-    known = [a.usd for a in record.attempts if a.usd is not None]
-    missing = any(a.usd is None and a.billable_seconds for a in record.attempts)
-    cost = f"{sum(known):.4f} USD" + (" and attempts without a known price" if missing else "")
+    known = [usd for a in record.attempts if (usd := a.usd if a.usd is not None else a.estimated_usd) is not None]
+    missing = any(a.usd is None and a.estimated_usd is None and a.billable_seconds for a in record.attempts)
+    estimated = any(a.estimated_usd is not None for a in record.attempts)
+    cost = f"{'~' if estimated else ''}{sum(known):.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
+    cost += " and attempts without a known price" if missing else ""
     took = f"{duration((record.ended - record.started).total_seconds())}, " if record.ended else ""
     return f"{record.run.name}: {record.status.lower()}, {took}{cost}"
 

@@ -41,7 +41,8 @@ def _live(reader: _Reader, seconds: float) -> RunRecord:
             record = reader.read()
             if record:
                 age = datetime.now(record.started.tzinfo) - record.started
-                live.update(Group(Text(f"{record.run.name}  {duration(age.total_seconds())}"), view.ledger(record)))
+                head = Text(f"{record.run.name}  {duration(age.total_seconds())}")
+                live.update(Group(head, view.ledger(record), *view.story(record)))
                 if record.is_over:
                     return record
             else:

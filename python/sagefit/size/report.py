@@ -6,7 +6,7 @@ from typing import Any
 
 from sagefit.attempts import PlannedAttempt, attempt_usd
 from sagefit.catalog import Price, price
-from sagefit.catalog.choose import Candidate
+from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.memory import Estimate
 from sagefit.size.sizing import Sizing
 
@@ -30,11 +30,16 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "candidates": [_candidate(candidate) for candidate in sizing.candidates],
         "chosen": chosen.instance_type if chosen else None,
         "chosen_instance_count": chosen.instance_count if chosen else None,
+        "chosen_quota": {"name": chosen.quota, "instances": chosen.instance_count} if chosen else None,
+        "chosen_flags": list(chosen.instance.flags) if chosen else [],
         "attempts": [_attempt(attempt, sizing.region) for attempt in sizing.attempts],
         "worst_case_usd": round(worst, 4) if worst is not None else None,
         "prices_estimated": sizing.prices_estimated,
         "max_price": sizing.job.max_price,
+        "nothing_helps": sizing.nothing_helps or None,
         "remedies": [advice.as_json() for advice in sizing.advice],
+        "measured": [measured.as_json() for measured in sizing.measured],
+        "saving": sizing.saving.as_json() if sizing.saving else None,
         "assumptions": sizing.assumptions,
     }
 
@@ -63,6 +68,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "gpu_share": _round(candidate.gpu_share),
         "host_share": _round(candidate.host_share),
         "usd_per_hour": _round(candidate.usd_per_hour, 4),
+        "spot_usd_per_hour": _spot(candidate.usd_per_hour, candidate.spot),
         **_source(candidate.price),
         "reason": candidate.reason,
     }
@@ -70,6 +76,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 def _attempt(attempt: PlannedAttempt, region: str) -> dict[str, Any]:
     fit, known = attempt.fit, price(attempt.instance_type, region)
+    usd = known.usd_per_hour * attempt.instance_count if known else None
     prediction = fit.prediction if fit else None
     return {
         "name": attempt.name,
@@ -84,10 +91,16 @@ def _attempt(attempt: PlannedAttempt, region: str) -> dict[str, Any]:
         "verdict": fit.verdict if fit else "UNKNOWN",
         "gpu_gib": _need(prediction.gpu, fit.usable_gpu_gib) if fit and prediction and prediction.gpu else None,
         "host_gib": _need(prediction.host, fit.usable_host_gib) if fit and prediction else None,
-        "usd_per_hour": _round(known.usd_per_hour * attempt.instance_count, 4) if known else None,
+        "usd_per_hour": _round(usd, 4),
+        "spot_usd_per_hour": _spot(usd, attempt.spot),
         **_source(known),
         "worst_case_usd": _round(attempt_usd(attempt, region), 4),
     }
+
+
+def _spot(usd: float | None, spot: bool) -> list[float] | None:
+    """What an hour is expected to cost on spot: least, usual, most; None where it is not on spot."""
+    return [round(value, 4) for value in spot_range(usd)] if spot and usd is not None else None
 
 
 def _need(estimate: Estimate, usable: float | None) -> dict[str, Any]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from sagefit.attempts import PlannedAttempt, attempt_usd
-from sagefit.catalog.choose import Candidate
+from sagefit.catalog import price
+from sagefit.catalog.candidate import Candidate, spot_range
+from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
 from sagefit.job.values import duration
 from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.size.bars import bar
+from sagefit.size.columns import Columns
 from sagefit.size.sizing import Sizing
 
 BEFORE, ROWS = 3, 8
-BAR = 36
-_STYLES = ("cyan", "green", "magenta", "yellow", "blue", "red", "white", "bright_black")
-_BLOCKS, _PLAIN_BLOCKS = "█▓▒░▚▞▤▦", "#=+*%@o:"
+MEASURED_ROWS = 5
 _VERDICTS = {"FITS": "green", "RISKY": "yellow", "OOM": "red", "UNKNOWN": "cyan"}
 
 
@@ -30,8 +31,13 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
     shown = sizing.shown
     if shown and shown.prediction:
         if shown.prediction.gpu and shown.usable_gpu_gib:
-            yield from _bar("each GPU", shown.prediction.gpu, shown.usable_gpu_gib, shown.head_room)
-        yield from _bar("each host", shown.prediction.host, shown.usable_host_gib, shown.head_room)
+            yield from bar("each GPU", shown.prediction.gpu, shown.usable_gpu_gib, shown.head_room)
+        yield from bar("each host", shown.prediction.host, shown.usable_host_gib, shown.head_room)
+    if sizing.measured:
+        yield Text("")
+        yield _measured(sizing)
+    if sizing.saving:
+        yield Text(f"cheaper: {sizing.saving.text}", style="green")
     if sizing.candidates and sizing.workload.model:
         yield Text("")
         yield from _candidates(sizing, every=every)
@@ -39,10 +45,14 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
         yield Text("")
         yield _attempts(sizing)
         yield Text(_worst_case(sizing))
+    if sizing.chosen:
+        yield Text(_before(sizing.chosen))
+    if sizing.nothing_helps:
+        yield Text(f"\n{sizing.nothing_helps}")
     if sizing.advice:
         yield Text("\nwhat would make it fit:")
         yield from (Text(f"  {advice.text}") for advice in sizing.advice)
-    if sizing.assumptions and sizing.workload.model:
+    if sizing.assumptions and (sizing.workload.model or sizing.measured):
         yield Text("\nassumed:")
         yield from (Text(f"  {assumption}") for assumption in sizing.assumptions)
 
@@ -53,13 +63,18 @@ def _headline(sizing: Sizing) -> Text:
     line = Text(f"{sizing.job.name}: ", style="bold")
     line.append(sizing.verdict, style=_VERDICTS[sizing.verdict])
     if chosen:
-        line.append(f" on {_instances(chosen)}, {_usd(chosen)} USD an hour")
+        line.append(f" on {_instances(chosen)}, {_cost(chosen, sizing.region)}")
     elif shown:
         line.append(f", no instance that it may use is sure to hold it; nearest is {_instances(shown)}")
+    elif sizing.workload.model and sizing.candidates:
+        line.append(f", nothing is predicted: {sizing.candidates[0].reason}")
     else:
         line.append(", memory.model does not say what is trained, so nothing is predicted")
     if shown:
         line.append(f"; {shown.reason}")
+    usd, limit = sizing.worst_case_usd, sizing.job.max_price
+    if usd is not None and limit is not None and usd > limit:
+        line.append(f"; a run can cost {usd:.2f} USD, over max_price, {limit:.2f}", style="red")
     return line
 
 
@@ -73,6 +88,8 @@ def _workload(workload: Workload) -> str:
         said += ["activation checkpointing"] if workload.gradient_checkpointing else []
         said += [f"sharding {workload.sharding}"] if workload.sharding != "none" else []
         said += [f"stack {workload.stack}"]
+    if workload.world_size:
+        said += [f"world size {workload.world_size}"]
     if workload.workers:
         said += [f"{workload.workers} loader workers"]
     if workload.dataset_gib:
@@ -93,46 +110,30 @@ def _model(workload: Workload) -> str:
     return "a trace of the script"
 
 
-def _bar(what: str, estimate: Estimate, usable: float, head_room: float) -> Iterator[Text]:
-    """The parts as one bar, as long as usable memory or the upper bound, whichever is more; and the legend."""
-    scale = BAR / max(usable, estimate.upper)
-    parts = sorted(((gib, name) for name, gib in estimate.parts.items() if gib > 0), reverse=True)
-    bar, legend = Text(f"{what:<9} "), Text(" " * 10)
-    blocks = _BLOCKS if out.encoding.startswith("utf") else _PLAIN_BLOCKS
-    drawn, total = 0, 0.0
-    for index, (gib, name) in enumerate(parts):
-        total += gib
-        cells = round(total * scale) - drawn
-        drawn += cells
-        style, block = _STYLES[index % len(_STYLES)], blocks[index % len(blocks)]
-        bar.append(block * cells, style=style)
-        legend.append("  " if index else "").append(block, style=style).append(f" {name} {gib:.1f}")
-    upper, limit = round(estimate.upper * scale), round(usable * (1 - head_room) * scale)
-    rest = "".join("|" if cell == limit else "-" if cell < upper else " " for cell in range(drawn, BAR + 1))
-    bar.append(rest.rstrip())
-    bar.append(f"  {estimate.point:.1f} GiB in {estimate.phase}, at most {estimate.upper:.1f}", style="bold")
-    bar.append(f" of {usable * (1 - head_room):.1f}")
-    yield bar
-    yield legend
-
-
 def _candidates(sizing: Sizing, *, every: bool) -> Iterator[RenderableType]:
     rows = sizing.candidates if every else around(sizing.candidates, sizing.chosen or sizing.shown)
     gpus = any(candidate.placement.gpus for candidate in rows)
-    table = _table(
-        "", "instance", *([">GPU GiB", ">share"] if gpus else []), ">host GiB", ">share", ">USD/hour", "verdict"
+    shares = (out.width >= VERY_NARROW and gpus, out.width >= NARROW)
+    table = Columns(
+        *("", "instance"),
+        *([">GPU GiB"] if gpus else []),
+        *([">share"] if shares[0] else []),
+        ">host GiB",
+        *([">share"] if shares[1] else []),
+        *(">USD/hour", "verdict"),
     )
     for candidate in rows:
         prediction, chosen = candidate.prediction, candidate is sizing.chosen
-        gpu = _need(prediction.gpu if prediction else None, candidate.usable_gpu_gib), _share(candidate.gpu_share)
+        said = ", chosen" if chosen and out.width >= VERY_NARROW else ""
         table.add_row(
             ">" if chosen else "",
             _instances(candidate),
-            *(gpu if gpus else ()),
+            *([_need(prediction.gpu if prediction else None, candidate.usable_gpu_gib)] if gpus else []),
+            *([_share(candidate.gpu_share)] if shares[0] else []),
             _need(prediction.host if prediction else None, candidate.usable_host_gib),
-            _share(candidate.host_share),
+            *([_share(candidate.host_share)] if shares[1] else []),
             _usd(candidate),
-            Text(f"{candidate.verdict}{', chosen' if chosen else ''}", style=_VERDICTS[candidate.verdict]),
+            Text(f"{candidate.verdict}{said}", style=_VERDICTS[candidate.verdict]),
         )
     yield table
     left_out = len(sizing.candidates) - len(rows)
@@ -147,21 +148,51 @@ def around(candidates: Sequence[Candidate], centre: Candidate | None) -> list[Ca
     return list(candidates[start : start + ROWS])
 
 
-def _attempts(sizing: Sizing) -> Table:
-    table = _table(">#", "attempt", "instance", ">GPU", ">host", ">USD at most", "why, and what follows")
+def _attempts(sizing: Sizing) -> Columns:
+    host = out.width >= NARROW
+    table = Columns(
+        *(">#", "attempt", "instance", ">GPU"),
+        *([">host"] if host else []),
+        ">USD at most",
+        remarks="why, and what follows",
+    )
     for index, attempt in enumerate(sizing.attempts):
         fit, usd = attempt.fit, attempt_usd(attempt, sizing.region)
+        known = price(attempt.instance_type, sizing.region) if attempt.spot else None
+        spot = _on_spot(known.usd_per_hour * attempt.instance_count, estimated=known.estimated) if known else ""
         many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
         table.add_row(
             str(index),
             attempt.name,
             f"{many}{attempt.instance_type}{' spot' if attempt.spot else ''}",
             _share(fit.gpu_share if fit else None),
-            _share(fit.host_share if fit else None),
+            *([_share(fit.host_share if fit else None)] if host else []),
             f"{usd:.2f}" if usd is not None else "-",
-            Text("\n".join(filter(None, (attempt.reason, _edges(attempt))))),
+            remark="\n".join(filter(None, (attempt.reason, spot, _edges(attempt)))),
         )
     return table
+
+
+def _measured(sizing: Sizing) -> Columns:
+    """The newest measured attempts beside what is predicted for them."""
+    table = Columns("measured in", "instance", "outcome", ">GPU GiB", ">predicted", ">host GiB", ">predicted")
+    for measured in sizing.measured[-MEASURED_ROWS:]:
+        record, predicted = measured.record, measured.predicted
+        many = f"{record.instance_count} x " if record.instance_count > 1 else ""
+        table.add_row(
+            f"{record.training_job}{' (embedded cloud)' if record.cloud == 'local' else ''}",
+            f"{many}{record.instance_type}",
+            record.outcome,
+            _gib(record.gpu_gib),
+            _gib(predicted.gpu.point if predicted and predicted.gpu else None),
+            _gib(record.host_gib),
+            _gib(predicted.host.point if predicted else None),
+        )
+    return table
+
+
+def _gib(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _edges(attempt: PlannedAttempt) -> str:
@@ -180,21 +211,8 @@ def _worst_case(sizing: Sizing) -> str:
     estimated = " by estimated prices" if sizing.prices_estimated else ""
     over = f"; over max_price, {limit:.2f}: a plan will be refused" if limit is not None and usd > limit else ""
     limits = f"{sizing.region}, each attempt at most {duration(longest)}"
+    limits += ", spot at the full price" if any(attempt.spot for attempt in sizing.attempts) else ""
     return f"a run costs at most {usd:.2f} USD{estimated} ({limits}){over}"
-
-
-def _table(*headings: str) -> Table:
-    """A table without lines. A heading that starts with > is of a column of numbers."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        free = heading.startswith("why")
-        table.add_column(
-            heading.removeprefix(">"),
-            justify="right" if heading.startswith(">") else "left",
-            no_wrap=not free,
-            overflow="fold",
-        )
-    return table
 
 
 def _instances(candidate: Candidate) -> str:
@@ -208,9 +226,31 @@ def _usd(candidate: Candidate) -> str:
     return f"{'~' if candidate.price and candidate.price.estimated else ''}{candidate.usd_per_hour:.2f}"
 
 
+def _cost(candidate: Candidate, region: str) -> str:
+    """What an hour costs; on spot, what it is expected to."""
+    if candidate.usd_per_hour is None:
+        return f"price not known in {region}"
+    if candidate.spot_usd_per_hour is None:
+        return f"{_usd(candidate)} USD an hour"
+    return _on_spot(candidate.usd_per_hour, estimated=bool(candidate.price and candidate.price.estimated))
+
+
+def _on_spot(usd: float, *, estimated: bool) -> str:
+    least, usual, most = spot_range(usd)
+    return f"{'~' if estimated else ''}{least:.2f} to {most:.2f} USD an hour on spot, {usual:.2f} expected"
+
+
+def _before(candidate: Candidate) -> str:
+    """What to look up before the first run on it."""
+    many = f", {candidate.instance_count} or more" if candidate.instance_count > 1 else ""
+    flags = "".join(f"; {flag}" for flag in candidate.instance.flags)
+    return f"check the quota {candidate.quota}{many}{flags}"
+
+
 def _need(estimate: Estimate | None, usable: float | None) -> str:
     """``31.3 of 44.3``: the upper bound and usable memory."""
-    return f"{f'{estimate.upper:.1f}' if estimate else '-'} of {f'{usable:.1f}' if usable is not None else '-'}"
+    of = " of " if out.width >= VERY_NARROW else "/"
+    return f"{f'{estimate.upper:.1f}' if estimate else '-'}{of}{f'{usable:.1f}' if usable is not None else '-'}"
 
 
 def _share(value: float | None) -> str:

@@ -1,0 +1,150 @@
+"""Changes to a job that may lower its need of memory, as somebody would write them into the job file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sagefit.catalog.candidate import MOST_INSTANCES
+from sagefit.catalog.choose import instances_for
+from sagefit.catalog.instances import instances
+from sagefit.errors import SagefitError
+from sagefit.job import Job
+from sagefit.job.memory_model import Knob
+from sagefit.job.values import Hyperparameter, as_text
+from sagefit.memory import Measured, Tabular, Transformer, Workload
+from sagefit.memory.knobs import DEFAULTS, name_of
+from sagefit.memory.read import described
+
+ELSEWHERE = ("sharding", "type", "instances")
+"""Kinds of changes that only show on other instances."""
+
+_WITHOUT_QLORA = ("tensorflow", "megatron", "torchtitan")
+_SPELT = {"adamw-8bit": "adamw_bnb_8bit", "flash": "flash_attention_2", "bf16-mixed": "bf16"}
+_KNOBS = {"dataset_in_memory": "in_memory"}  # fields of a workload that a job file names otherwise
+_BLOCKS = {"workers": "loader", "prefetch": "loader", "in_memory": "dataset"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change to the job: its kind, how to write it, and what it makes of the workload and the instance count."""
+
+    kind: str
+    text: str
+    workload: Mapping[str, Any]
+    instance_count: int | None = None
+
+
+def changes_of(job: Job, now: Workload) -> Iterator[Change]:
+    """What could be tried, the mildest of a kind first. None of it makes another effective batch.
+
+    What would change nothing when it is written into the job, or contradict something there, is not among it.
+    """
+    return (change for change in _changes(job, now) if _takes(job, change))
+
+
+def _changes(job: Job, now: Workload) -> Iterator[Change]:
+    def say(knob: Knob, value: Hyperparameter) -> str:
+        name, spelt = _hyperparameter(job, knob, value)
+        block = f"{_BLOCKS[knob]}." if knob in _BLOCKS else ""
+        here = f"memory.{block}{knob}: {as_text(value)}"
+        if name is None:
+            return here
+        return f"hyperparameters.{name}: {as_text(spelt)}{f' and {here}' if _is_written(job, knob) else ''}"
+
+    transformer = isinstance(now.model, Transformer)
+    if not isinstance(now.model, Measured | Tabular):
+        for micro in _smaller(now.micro_batch):
+            steps = now.accumulation * (now.micro_batch // micro)
+            text = f"{say('micro_batch', micro)} with {say('accumulation', steps)}"
+            yield Change("batch", text, {"micro_batch": micro, "accumulation": steps})
+        if not now.gradient_checkpointing:
+            yield Change("checkpointing", say("gradient_checkpointing", True), {"gradient_checkpointing": True})
+        if now.precision == "fp32":
+            yield Change("precision", say("precision", "bf16-mixed"), {"precision": "bf16-mixed"})
+        if now.optimizer in ("adamw", "lion", "sgd-momentum"):
+            yield Change("optimizer", say("optimizer", "adamw-8bit"), {"optimizer": "adamw-8bit"})
+    if transformer:
+        if now.attention != "flash" and now.precision != "fp32":
+            yield Change("attention", say("attention", "flash"), {"attention": "flash"})
+        if now.stack == "hf-trainer":
+            yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
+        for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
+            if method != "qlora" or now.stack not in _WITHOUT_QLORA:
+                yield Change("method", f"memory.method: {method}", {"method": method})
+        yield from _sharding(job, now)
+        if now.sequence_length > 1:
+            text = say("sequence_length", now.sequence_length // 2)
+            yield Change("length", text, {"sequence_length": now.sequence_length // 2})
+    if now.workers:
+        yield Change("workers", say("workers", 0), {"workers": 0})
+    if now.dataset_in_memory and not isinstance(now.model, Tabular):
+        yield Change("dataset", say("in_memory", False), {"dataset_in_memory": False})
+    if job.resources.instance_type != "auto":
+        yield Change("type", "resources.instance_type: auto", {})
+        written = job.resources.instance_type
+        types = [written] if isinstance(written, str) else written
+        counts = {instances_for(now.world_size or 1, instances()[ml_type]) for ml_type in types}
+        for count in sorted(counts):
+            if job.resources.instance_count < count <= MOST_INSTANCES:
+                yield Change("instances", f"resources.instance_count: {count}", {}, count)
+
+
+def _sharding(job: Job, now: Workload) -> Iterator[Change]:
+    counts = (1, 2, 4, 8) if job.resources.instance_type != "auto" else (job.resources.instance_count,)
+    for count in counts:
+        if count >= job.resources.instance_count and (now.sharding != "zero3" or count > job.resources.instance_count):
+            over = f" with resources.instance_count: {count}" if count > job.resources.instance_count else ""
+            over += " and without memory.world_size" if now.world_size else ""
+            yield Change("sharding", f"memory.sharding: zero3{over}", {"sharding": "zero3", "world_size": None}, count)
+    if now.sharding != "none" and now.cpu_offload == "none":
+        yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"})
+
+
+def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | None, Hyperparameter]:
+    """The hyperparameter that sets ``knob``, and ``value`` as scripts spell it; None where the job has no such one."""
+    name = name_of(job, knob)
+    if knob == "precision" and name and name.lower() in ("bf16", "fp16"):
+        return "bf16", True
+    return name, _SPELT.get(str(value), value)
+
+
+def _is_written(job: Job, key: str) -> bool:
+    """Whether the memory block says it; ``in_memory: false`` says nothing."""
+    block = getattr(job.memory, _BLOCKS[key]) if key in _BLOCKS else job.memory
+    value = getattr(block, key, None)
+    return value is not None and (value or key != "in_memory")
+
+
+def _takes(job: Job, change: Change) -> bool:
+    """Whether the job file, with ``change`` written into it, is read as what the change promises."""
+    if job.memory is None:
+        return False
+    memory: dict[str, Any] = {}
+    hyperparameters = dict(job.hyperparameters)
+    for field, value in change.workload.items():
+        key = _KNOBS.get(field, field)
+        name, spelt = _hyperparameter(job, key, value) if key in DEFAULTS else (None, value)
+        if name:
+            hyperparameters[name] = spelt
+        if name and not _is_written(job, key):
+            continue
+        if block := _BLOCKS.get(key):
+            memory[block] = getattr(job.memory, block).model_copy(update={key: value})
+        else:
+            memory[key] = value
+    changed = job.model_copy(
+        update={"memory": job.memory.model_copy(update=memory), "hyperparameters": hyperparameters}
+    )
+    try:
+        workload = described(changed)
+    except SagefitError:  # what it would contradict
+        return False
+    return all(getattr(workload, field) == value for field, value in change.workload.items())
+
+
+def _smaller(batch: int) -> list[int]:
+    """Batches that go into ``batch`` without a rest, down to 1."""
+    halves = [batch // 2**k for k in range(1, batch.bit_length()) if batch % 2**k == 0]
+    return halves if batch == 1 or 1 in halves else [*halves, 1]

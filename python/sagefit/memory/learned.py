@@ -1,0 +1,235 @@
+"""What earlier runs of a job measured, in place of what is only predicted.
+
+A peak counts for a job of the same code and the same hyperparameters, but for those that leave memory alone and those
+that the planner understands. Where the planner's input is the same too, the peak replaces the prediction. Elsewhere
+measured over predicted corrects it: what a formula gets wrong about a model and its software, it gets wrong at every
+batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from sagefit.errors import SagefitError
+from sagefit.job import Job
+from sagefit.job.memory_model import Knob
+from sagefit.job.values import as_text
+from sagefit.memory import bounds
+from sagefit.memory.code_digest import code_digest
+from sagefit.memory.knobs import name_of
+from sagefit.memory.peaks import Record, load
+from sagefit.memory.workload import Estimate, Measured, Peak, Placement, Prediction, Workload
+
+Resource = Literal["gpu", "host"]
+Predict = Callable[[Workload, Placement], Prediction | None]
+
+#: A correction outside of these says that the job file describes something else than what ran.
+LEAST, MOST = 0.5, 4.0
+
+#: Of these the prediction may differ and the ratio still tell of it: remedies change them.
+_SCALE = (
+    "micro_batch",
+    "accumulation",
+    "evaluation_batch",
+    "sequence_length",
+    "gradient_checkpointing",
+    "workers",
+    "prefetch",
+    "dataset_in_memory",
+)
+_HARMLESS = re.compile(
+    r"((num|max)_)?(train_)?epochs?|(max_)?steps|learning_rate|lr|lr_scheduler_type|weight_decay|warmup_(steps|ratio)"
+    r"|(adam_)?(beta1|beta2|epsilon|eps)|max_grad_norm|(data_)?seed|log_level|log_interval|logging_(steps|strategy)"
+    r"|(save|eval)_steps|report_to|run_name|output_dir"
+)
+_OUTCOMES: dict[str, Literal["", "gpu", "host"]] = {"completed": "", "gpu_memory": "gpu", "host_memory": "host"}
+_NAMES: dict[Resource, str] = {"gpu": "GPU memory", "host": "host memory"}
+
+
+def with_peaks(
+    job: Job, hyperparameters: Mapping[str, object], read: Callable[[Job, Mapping[str, object]], Workload]
+) -> Workload:
+    """The workload that ``read`` makes of ``hyperparameters``, with the peaks that tell of it.
+
+    Without a model, a peak of exactly this is one: ``family: measured``. A job without a file of peaks costs nothing.
+    """
+    workload = read(job, hyperparameters)
+    records = load(job)
+    if not records:
+        return workload
+    described = workload.model is not None
+    code, others = code_digest(job), _others(job, hyperparameters, described=described)
+    found = tuple(
+        peak
+        for record in records
+        if record.code == code and _others(job, record.hyperparameters, described=described) == others
+        if (peak := _peak(job, record, read))
+    )
+    if len(found) < len(records):
+        note = f"{len(records) - len(found)} of {len(records)} measured attempts had other code or hyperparameters"
+        workload = replace(workload, notes=(*workload.notes, f"{note} and do not count"))
+    return replace(workload, peaks=found) if described else _from_peaks(workload, found)
+
+
+def _others(job: Job, hyperparameters: Mapping[str, Any], *, described: bool) -> dict[str, str]:
+    """Those that may change memory in a way that the planner does not know; all, where it knows of no model."""
+    known = {name_of(job, knob, hyperparameters) for knob in get_args(Knob)} if described else set()
+    return {
+        name: as_text(value)
+        for name, value in hyperparameters.items()
+        if name not in known and not _HARMLESS.fullmatch(name.lower().replace("-", "_"))
+    }
+
+
+def _peak(job: Job, record: Record, read: Callable[[Job, Mapping[str, object]], Workload]) -> Peak | None:
+    """None for what the job file cannot describe any more."""
+    if record.outcome not in _OUTCOMES:
+        return None
+    try:
+        workload = replace(read(job, record.hyperparameters), notes=())
+    except SagefitError:
+        return None
+    placement, died = Placement(record.instance_count, record.gpus_per_host, record.gpu), _OUTCOMES[record.outcome]
+    return Peak(record.training_job, workload, placement, record.gpu_gib, record.host_gib, died)
+
+
+def _from_peaks(workload: Workload, found: tuple[Peak, ...]) -> Workload:
+    """A model where the job file has none; only whole peaks will do, and all of one kind of host."""
+    same = [p for p in found if p.host_gib and _facts(p.workload, "host") == _facts(workload, "host")]
+    whole = [p for p in same if not p.died_of and (p.gpu_gib is not None) == bool(p.placement.gpus)]
+    notes = list(workload.notes)
+    if whole:
+        like = [p for p in whole if p.placement.gpus_per_host == whole[-1].placement.gpus_per_host]
+        host = max(like, key=lambda p: p.host_gib or 0.0)
+        gpu = max((p.gpu_gib for p in like if p.gpu_gib is not None), default=None)
+        notes.append(f"memory is what {host.training_job} measured, as memory.model is not given")
+        return replace(workload, model=Measured(host.host_gib or 0.0, gpu), notes=tuple(notes))
+    for peak in same:
+        if peak.died_of:
+            notes.append(f"{peak.training_job} died of {_NAMES[peak.died_of]}: it needs more than {_used(peak)}")
+    return replace(workload, notes=tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A peak of one resource in GiB beside what is predicted for it."""
+
+    peak: Peak
+    gib: float
+    predicted: float
+
+    @property
+    def ratio(self) -> float:
+        return self.gib / self.predicted
+
+
+def corrected(prediction: Prediction, workload: Workload, placement: Placement, predict: Predict) -> Prediction:
+    """``prediction`` with what the peaks of ``workload`` tell of it; ``predict`` is the formula alone."""
+    host, note, exact = _learn("host", prediction, workload, placement, predict)
+    gpu, gpu_note, gpu_exact = _learn("gpu", prediction, workload, placement, predict)
+    notes = (*prediction.assumptions, *filter(None, (gpu_note, note)))
+    source = "measured" if (gpu_exact if prediction.gpu else exact) else prediction.source
+    return Prediction(host or prediction.host, gpu, notes, source)
+
+
+def _learn(
+    resource: Resource, prediction: Prediction, workload: Workload, placement: Placement, predict: Predict
+) -> tuple[Estimate | None, str, bool]:
+    """The estimate of one resource, what is to be said of it, and whether it is measured rather than corrected."""
+    estimate = _of(prediction, resource)
+    if estimate is None or estimate.point <= 0:
+        return estimate, "", False
+    told = [t for peak in workload.peaks if (t := _told(peak, resource, workload, placement, predict))]
+    exact = [t for t in told if not t.peak.died_of and _is_same(t.peak, resource, workload, placement)]
+    name, ran = _NAMES[resource], [t for t in told if not t.peak.died_of]
+    if exact:
+        most = max(exact, key=lambda t: t.gib)
+        note = f"{name}: {most.gib:.2f} GiB measured in {most.peak.training_job}, {estimate.point:.2f} predicted"
+        return _scaled(estimate, most.gib, bounds.MEASURED), f"{note}; parts are in proportion", True
+    note = ""
+    if ran:
+        estimate, note = _shifted(name, estimate, ran)
+    died = [t for t in told if t.peak.died_of and t.predicted <= _point(predict, workload, placement, resource)]
+    if died:
+        most = max(died, key=lambda t: t.gib)
+        if most.gib > estimate.point:
+            estimate = _scaled(estimate, most.gib, max(bounds.MEASURED, estimate.upper / most.gib))
+            note = f"{name}: {most.peak.training_job} died of it at {most.gib:.2f} GiB, so no less is needed"
+    return estimate, note, False
+
+
+def _shifted(name: str, estimate: Estimate, ran: list[_Told]) -> tuple[Estimate, str]:
+    """The prediction times measured over predicted. The bound widens with the distance from what was measured.
+
+    Nothing needs more than what a larger one was measured to use.
+    """
+    most = max(ran, key=lambda t: t.ratio)
+    ratio = min(max(most.ratio, LEAST), MOST)
+    above = [t.gib for t in ran if t.predicted >= estimate.point]
+    point = min([estimate.point * ratio, *above])
+    far = max(estimate.point, most.predicted) / min(estimate.point, most.predicted)
+    own = estimate.upper / estimate.point
+    bound = max(bounds.MEASURED, min(own, bounds.MEASURED * far**0.5)) if ratio == most.ratio else own
+    note = f"{name}: predicted {estimate.point:.2f} GiB x {ratio:.2f}, as {most.peak.training_job} measured"
+    note += f" {most.gib:.2f} where {most.predicted:.2f} is predicted"
+    if ratio != most.ratio:
+        note += f"; that is x {most.ratio:.2f}, so see whether the memory block describes what ran"
+    return _scaled(estimate, point, max(bound, bounds.MEASURED)), note
+
+
+def _told(peak: Peak, resource: Resource, workload: Workload, placement: Placement, predict: Predict) -> _Told | None:
+    """What ``peak`` tells of ``resource``; None when it is of something else."""
+    gib = peak.gpu_gib if resource == "gpu" else peak.host_gib
+    if not gib or peak.died_of not in ("", resource):
+        return None
+    if bool(peak.placement.gpus) != bool(placement.gpus) or _kind(peak.workload) != _kind(workload):
+        return None
+    predicted = _point(predict, peak.workload, peak.placement, resource)
+    return _Told(peak, gib, predicted) if predicted > 0 else None
+
+
+def _is_same(peak: Peak, resource: Resource, workload: Workload, placement: Placement) -> bool:
+    """Whether the planner cannot tell the two apart."""
+    shape = (placement.hosts, placement.gpus_per_host)
+    return shape == (peak.placement.hosts, peak.placement.gpus_per_host) and _facts(workload, resource) == _facts(
+        peak.workload, resource
+    )
+
+
+def _facts(workload: Workload, resource: Resource) -> Workload:
+    """What decides over ``resource``: how often gradients are accumulated does not, nor on a GPU what loads data."""
+    facts = replace(workload, notes=(), peaks=(), accumulation=min(workload.accumulation, 2))
+    if resource == "host":
+        return facts
+    return replace(facts, workers=0, prefetch=0, sample_bytes=None, dataset_gib=0.0, dataset_in_memory=False)
+
+
+def _kind(workload: Workload) -> Workload:
+    """What has to be the same for one ratio."""
+    default = {name: getattr(Workload(model=None), name) for name in _SCALE}
+    return replace(workload, notes=(), peaks=(), **default)
+
+
+def _point(predict: Predict, workload: Workload, placement: Placement, resource: Resource) -> float:
+    prediction = predict(workload, placement)
+    estimate = _of(prediction, resource) if prediction else None
+    return estimate.point if estimate else 0.0
+
+
+def _of(prediction: Prediction, resource: Resource) -> Estimate | None:
+    return prediction.gpu if resource == "gpu" else prediction.host
+
+
+def _scaled(estimate: Estimate, point: float, bound: float) -> Estimate:
+    """``estimate`` with another point: parts and phases keep their proportions."""
+    factor = point / estimate.point
+    parts = {name: gib * factor for name, gib in estimate.parts.items()}
+    phases = {name: gib * factor for name, gib in estimate.phases.items()}
+    return Estimate(point, point * bound, parts, estimate.phase, phases)
+
+
+def _used(peak: Peak) -> str:
+    return f"{(peak.gpu_gib if peak.died_of == 'gpu' else peak.host_gib) or 0:.2f} GiB"

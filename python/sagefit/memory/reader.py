@@ -1,0 +1,172 @@
+"""Numbers of the planner among hyperparameters: found by name, held against the memory block, refused with lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from sagefit.job import Job
+from sagefit.job.memory_model import Checkpointing, Knob, Memory
+from sagefit.job.problem import Problem, dotted
+from sagefit.job.source import Key
+from sagefit.memory.knobs import name_of, names_in
+from sagefit.memory.values import PRECISIONS, checkpointing, flag, same, text, whole
+
+T = TypeVar("T")
+_PER_GPU_BY_HABIT = ("batch_size", "train_batch_size")
+
+
+class Reader:
+    """Looks values up in the hyperparameters, and collects what is wrong and what is assumed."""
+
+    def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
+        self.job = job
+        self.memory = memory
+        self.hyperparameters = hyperparameters
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+
+    def number(self, knob: Knob, written: int | None, *, most: int, least: int = 1) -> int | None:
+        """A whole number from ``least`` to ``most``."""
+
+        def parse(name: str, raw: object) -> int | None:
+            value = whole(raw)
+            if value is not None and least <= value <= most:
+                if name in _PER_GPU_BY_HABIT and knob == "micro_batch":
+                    self.notes.append(f"hyperparameters.{name}, {value}, is taken as the batch of one GPU")
+                return value
+            self._unusable(name, f"{raw!r} is no whole number from {least} to {most}", knob)
+            return None
+
+        return self._pick(knob, written, parse)
+
+    def boolean(self, knob: Knob, written: bool | None) -> bool | None:
+        """A boolean."""
+
+        def parse(name: str, raw: object) -> bool | None:
+            value = flag(raw)
+            if value is None:
+                self._unusable(name, f"{raw!r} is neither true nor false", knob)
+            return value
+
+        return self._pick(knob, written, parse)
+
+    def checkpointing(self, written: Checkpointing | None) -> Checkpointing | None:
+        """Whether there is gradient checkpointing, or which kind of it."""
+
+        def parse(name: str, raw: object) -> Checkpointing | None:
+            value = checkpointing(raw)
+            if value is None:
+                self._unusable(
+                    name, f"{raw!r} is neither true nor false, nor full or selective", "gradient_checkpointing"
+                )
+            return value
+
+        # A script that only knows on and off does not say which kind.
+        kinds = (("full", True), ("selective", True))
+        return self._pick("gradient_checkpointing", written, parse, kinds)
+
+    def choice(self, knob: Knob, written: T | None, table: Mapping[str, T]) -> T | None:
+        """One of the values of ``table``, by its name there; a name that is not there is only noted."""
+
+        return self._pick(knob, written, lambda name, raw: self._known(table, name, raw))
+
+    def precision(self, written: Any) -> Any:
+        """Precision, which Hugging Face spreads over two flags."""
+
+        def parse(name: str, raw: object) -> Any:
+            if name.lower() not in ("bf16", "fp16") or flag(raw) is None:
+                return self._known(PRECISIONS, name, raw)
+            flags = {kind: flag(self._value(kind)) for kind in ("bf16", "fp16")}
+            if all(flags.values()):
+                self._unusable(name, "bf16 and fp16 exclude each other", "precision")
+            kind = next((kind for kind, on in flags.items() if on), None)
+            return f"{kind}-mixed" if kind else "fp32"
+
+        # Weights that are 16-bit throughout are trained with or without autocast.
+        alike = (("bf16", "bf16-mixed"), ("bf16", "fp32"))
+        return self._pick("precision", written, parse, alike) or "fp32"
+
+    def source(self, knob: Knob) -> Key:
+        """Where the number of ``knob`` stands: among the hyperparameters, else in the memory block."""
+        name = name_of(self.job, knob, self.hyperparameters)
+        return _field(knob) if name is None or name not in self.hyperparameters else self._place(name)
+
+    def _pick(
+        self,
+        knob: Knob,
+        written: T | None,
+        parse: Callable[[str, object], T | None],
+        alike: tuple[tuple[object, object], ...] = (),
+    ) -> T | None:
+        name = name_of(self.job, knob, self.hyperparameters)
+        if name is None or name not in self.hyperparameters:
+            return written
+        raw = self.hyperparameters[name]
+        value = parse(name, raw)
+        if written is None and knob not in self.memory.knobs and knob != "precision":
+            self._compare(knob, name)
+        if value is None or written is None or value == written or (written, value) in alike:
+            return value if written is None else written
+        if self._changed(name):
+            return value
+        self.problems.append(
+            Problem(
+                _field(knob),
+                f"is {text(written)}, and {self._where(name)} is {text(raw)}",
+                f"keep one of them, or name the right hyperparameter in memory.knobs.{knob}",
+            )
+        )
+        return written
+
+    def _compare(self, knob: Knob, name: str) -> None:
+        """Two known names of one number with two values: nobody can tell which one the script goes by."""
+        for other in names_in(knob, self.hyperparameters)[1:]:
+            ours, theirs = self.hyperparameters[name], self.hyperparameters[other]
+            # An attempt that sets only the one that counts means it.
+            if same(ours, theirs) or (self._changed(name) and not self._changed(other)):
+                continue
+            self.problems.append(
+                Problem(
+                    self._place(name),
+                    f"is {text(ours)}, and {self._where(other)} is {text(theirs)}; both are names of {knob}",
+                    f"keep one of them, or name the one that counts in memory.knobs.{knob}",
+                )
+            )
+
+    def _known(self, table: Mapping[str, T], name: str, raw: object) -> T | None:
+        value = table.get(text(raw))
+        if value is None:
+            self.notes.append(f"hyperparameters.{name}, {raw!r}, is not known to the planner and not considered")
+        return value
+
+    def _value(self, name: str) -> object:
+        return next((value for key, value in self.hyperparameters.items() if key.lower() == name), None)
+
+    def _changed(self, name: str) -> bool:
+        """Whether an attempt sets ``name`` to something else than the job does."""
+        return self.hyperparameters[name] != self.job.hyperparameters.get(name)
+
+    def _unusable(self, name: str, message: str, knob: Knob) -> None:
+        knob_text = f"correct it, or name another hyperparameter in memory.knobs.{knob}"
+        self.problems.append(Problem(self._place(name), message, knob_text))
+
+    def _place(self, name: str) -> Key:
+        """The field of hyperparameter ``name``: the attempt's whose hyperparameters these are, else the job's."""
+        own, attempts = self.job.hyperparameters, self.job.attempts
+        if self._changed(name) and attempts != "auto":
+            for index, attempt in enumerate(attempts):
+                if name in attempt.hyperparameters and own | attempt.hyperparameters == self.hyperparameters:
+                    return ("attempts", index, "hyperparameters", name)
+        return ("hyperparameters", name)
+
+    def _where(self, name: str) -> str:
+        field = self._place(name)
+        line = self.job.line(field)
+        return f"{dotted(field)} (line {line})" if line else dotted(field)
+
+
+def _field(knob: Knob) -> Key:
+    if knob in ("workers", "prefetch"):
+        return ("memory", "loader", knob)
+    return ("memory", "dataset", knob) if knob == "in_memory" else ("memory", knob)

@@ -1,0 +1,244 @@
+"""The ledger: reports of the flight recorder as they are recorded, and what is told of each attempt."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from rich.console import Console
+
+from job_files import auto_job
+from sagefit.failures import classify
+from sagefit.memory.peaks import Record
+from sagefit.runs import AttemptRecord, RunRecord, clients, expected, reports, view
+from sagefit.runs.execution import attempt_index
+from sagefit.runs.ledger import _linked
+from sagefit.runs.peaks import _record
+from test_watch import RUN
+
+GIB = 1024**3
+OUTPUT = "s3://outputs/jobs/tune/tune-261121-120000-0/output"
+REPORT: dict[str, Any] = {
+    "schema": 1,
+    "host_memory": {"peak_bytes": 6 * GIB, "limit_bytes": 16 * GIB, "source": "cgroup"},
+    "gpus": [
+        {"index": 0, "name": "NVIDIA A10G", "peak_bytes": 11 * GIB, "total_bytes": 22 * GIB},
+        {"index": 1, "name": "NVIDIA A10G", "peak_bytes": 12 * GIB, "total_bytes": 22 * GIB},
+    ],
+    "torch": [{"pid": 9, "rank": 0, "device": 0, "peak_allocated_bytes": 9 * GIB, "peak_reserved_bytes": 10 * GIB}],
+}
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An S3 of this process alone."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    clients.s3.cache_clear()
+    with mock_aws():
+        s3: Any = boto3.client("s3")
+        s3.create_bucket(Bucket="outputs")
+        yield s3
+    clients.s3.cache_clear()
+
+
+def put(s3: Any, name: str, body: bytes) -> None:
+    s3.put_object(Bucket="outputs", Key=f"jobs/tune/tune-261121-120000-0/output/{name}", Body=body)
+
+
+def archive(**members: Any) -> bytes:
+    """An output.tar.gz with ``members`` as JSON."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as tar:
+        for name, content in members.items():
+            body = content if isinstance(content, bytes) else json.dumps(content).encode()
+            info = tarfile.TarInfo(f"{name}.json")
+            info.size = len(body)
+            tar.addfile(info, io.BytesIO(body))
+    return file.getvalue()
+
+
+def test_the_reports_of_all_hosts_are_read_from_the_archive(bucket: Any) -> None:
+    other = REPORT | {"host_memory": {"peak_bytes": 7 * GIB, "source": "cgroup"}}
+    put(bucket, "output.tar.gz", archive(**{"big": {"x": 1}, "sagefit": REPORT, "sagefit-algo-2": other}))
+    found = reports.read(OUTPUT)
+    assert len(found) == 2
+    assert (reports.host_peak_gib(found), reports.gpu_peak_gib(found), reports.gpus_per_host(found)) == (7, 12, 2)
+
+
+def test_reports_that_are_not_packed_are_read_too(bucket: Any) -> None:
+    put(bucket, "data/sagefit.json", json.dumps(REPORT).encode())
+    put(bucket, "data/sagefit-notes.txt", b"x")
+    assert reports.read(OUTPUT) == [REPORT]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"no archive", archive(sagefit=REPORT)[:60], archive(sagefit={"schema": 2}), archive(sagefit=b"{")]
+)
+def test_what_is_no_report_is_none(bucket: Any, body: bytes) -> None:
+    put(bucket, "output.tar.gz", body)
+    assert reports.read(OUTPUT) == []
+
+
+def test_a_large_archive_is_left_alone_unless_asked_for(bucket: Any) -> None:
+    put(bucket, "output.tar.gz", archive(sagefit=REPORT))
+    assert reports.read(OUTPUT, largest=10) == []
+    assert reports.read(OUTPUT) == [REPORT]
+
+
+def test_missing_keys_and_buckets_are_no_failure(bucket: Any) -> None:  # noqa: ARG001
+    assert reports.read(OUTPUT) == []
+    assert reports.read(OUTPUT.replace("outputs", "elsewhere")) == []
+    assert reports.read("") == []
+    assert reports.host_peak_gib([{"schema": 1}]) is None
+    assert reports.host_peak_gib([{"host_memory": {"source": "none", "peak_bytes": 5}}]) is None
+    assert reports.gpu_peak_gib([{"gpus": None, "torch": None}]) is None
+
+
+def test_torchs_own_peak_counts_where_samples_missed_it() -> None:
+    short = REPORT | {"torch": [REPORT["torch"][0] | {"peak_reserved_bytes": 15 * GIB}]}
+    assert reports.gpu_peak_gib([short]) == 15
+
+
+def attempt(**changes: Any) -> AttemptRecord:
+    own: dict[str, Any] = {
+        "index": 0,
+        "name": "main",
+        "instance_type": "ml.g5.12xlarge",
+        "training_job": "tune-261121-120000-0",
+        "status": "Completed",
+        "outcome": "completed",
+        "billable_seconds": 3600,
+        "host_peak_gib": 6.0,
+        "gpu_peak_gib": 12.0,
+        "code": "0123456789abcdef",
+        "hyperparameters": {"b": "2", "a": "1"},
+        "output": OUTPUT,
+    }
+    return AttemptRecord(**own | changes)
+
+
+def test_a_record_holds_what_the_planner_needs(bucket: Any) -> None:
+    four = [REPORT["gpus"][0] | {"index": n} for n in range(4)]
+    put(bucket, "output.tar.gz", archive(sagefit=REPORT | {"gpus": four}))
+    assert _record(attempt(), "aws") == Record(
+        training_job="tune-261121-120000-0",
+        outcome="completed",
+        cloud="aws",
+        instance_type="ml.g5.12xlarge",
+        instance_count=1,
+        gpus_per_host=4,
+        gpu="A10G",
+        code="0123456789abcdef",
+        hyperparameters={"a": "1", "b": "2"},
+        gpu_gib=11.0,
+        host_gib=6.0,
+    )
+
+
+def test_a_gpu_instance_without_its_gpus_measured_nothing(bucket: Any) -> None:
+    put(bucket, "output.tar.gz", archive(sagefit=REPORT | {"gpus": []}))
+    assert _record(attempt(), "local") is None
+
+
+def test_the_log_will_do_for_a_host_without_a_report(bucket: Any) -> None:  # noqa: ARG001
+    found = _record(attempt(instance_type="ml.m5.large"), "aws")
+    assert found
+    assert (found.host_gib, found.gpu_gib) == (6.0, None)
+
+
+def story() -> RunRecord:
+    died = classify("AlgorithmError: sagefit: gpu_memory: CUDA out of memory. Tried to allocate 2.00 GiB, exit code: 1")
+    stopped = classify("InternalServerError: We encountered an internal error. Please try again.")
+    attempts = [
+        attempt(outcome="internal", diagnosis=stopped, spot=True, usd=None, estimated_usd=1.25, gpu_peak_gib=None),
+        attempt(outcome="gpu_memory", diagnosis=died, usd=None, training_job="tune-261121-120000-0b"),
+        attempt(index=1, name="accumulate-2", usd=5.5, training_job="tune-261121-120000-1"),
+    ]
+    ended = datetime(2026, 11, 21, 15, tzinfo=timezone.utc)
+    return RunRecord(RUN, "SUCCEEDED", ended - timedelta(hours=3), ended, _linked(attempts))
+
+
+def printed(width: int) -> str:
+    """The ledger as a terminal of ``width`` columns shows it."""
+    file = io.StringIO()
+    console, record = Console(width=width, file=file, highlight=False), story()
+    console.print(view.totals(record))
+    console.print(view.ledger(record))
+    for line in view.story(record):
+        console.print(line)
+    assert max(map(len, file.getvalue().splitlines())) <= width
+    return " ".join(file.getvalue().split())
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_ledger_tells_the_story(width: int) -> None:
+    text = printed(width)
+    assert "0 main: the first attempt internal: InternalServerError" in text
+    assert "next: tried again 0 main: internal of main gpu_memory: CUDA out of memory." in text
+    assert "next: on to accumulate-2 1 accumulate-2: gpu_memory of main" in text
+    assert "~6.7500 USD (~ is by estimated prices) and attempts without a known price" in text
+
+
+def test_the_ledger_has_a_line_for_each_attempt() -> None:
+    text = printed(100)
+    assert "0 main ml.g5.12xlarge spot internal - 6.00 1 h ~1.2500" in text
+    assert "0 main ml.g5.12xlarge gpu_memory 12.00 6.00 1 h no price" in text
+    assert "1 accumulate-2 ml.g5.12xlarge completed 12.00 6.00 1 h 5.5000" in text
+
+
+def test_what_a_failed_run_ends_with_says_what_to_do() -> None:
+    died = classify("ClientError: Please use an instance type with more memory, or reduce the size of job data.")
+    (last,) = _linked([attempt(outcome="host_memory", diagnosis=died)])
+    assert last.diagnosis
+    assert last.next_step == last.diagnosis.remedies[0]
+
+
+def test_predictions_are_of_what_ran() -> None:
+    job = auto_job()
+    ran = {"per_device_train_batch_size": "32", "gradient_accumulation_steps": "1"}
+    half = ran | {"per_device_train_batch_size": "16"}
+    record = RunRecord(
+        RUN,
+        "SUCCEEDED",
+        datetime.now(timezone.utc),
+        None,
+        [
+            attempt(instance_type="ml.g5.xlarge", hyperparameters=ran),
+            attempt(instance_type="ml.g5.xlarge", hyperparameters=half),
+            attempt(instance_type="ml.unknown.large", hyperparameters=half),
+            attempt(instance_type="ml.g5.xlarge", hyperparameters={"dataloader_num_workers": "many"}),
+        ],
+    )
+    first, second, unknown, unreadable = expected(record, job).attempts
+    assert first.predicted_gpu_gib
+    assert second.predicted_gpu_gib
+    assert first.predicted_gpu_gib > second.predicted_gpu_gib
+    assert first.predicted_host_gib
+    assert unknown.predicted_host_gib is unreadable.predicted_host_gib is None
+    assert expected(record, None) is record
+    assert expected(record, auto_job({"memory": None})) is record
+    assert any(
+        "predicted by the job file as it is now: GPU " in str(line) for line in view.story(expected(record, job))
+    )
+
+
+def test_the_json_has_what_the_ledger_shows() -> None:
+    (first, *_) = view.as_json(story())["attempts"]
+    assert json.loads(json.dumps(first)) == first
+    assert (first["started_by"], first["next_step"]) == ("the first attempt", "tried again")
+    assert (first["usd"], first["estimated_usd"]) == (None, 1.25)
+    assert first.keys() >= {"gpu_peak_gib", "predicted_gpu_gib", "predicted_host_gib", "diagnosis", "evidence"}
+
+
+def test_a_repeated_attempt_keeps_its_index() -> None:
+    assert [attempt_index(f"tune-261121-120000-{name}") for name in ("0", "0b", "12c")] == [0, 0, 12]
