@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,8 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"max_price": "5"}, "max_price", "must be a number", "correct it"),
         ({"max_price": True}, "max_price", "must be a number", "correct it"),
         ({"max_price": float("inf")}, "max_price", "no finite number", "write a number"),
+        ({"resources.instance_type": []}, "resources.instance_type", "the list is empty", "fill it"),
+        ({"attempts": []}, "attempts", "the list is empty", "fill it"),
         ({"resources.instance_count": 0}, "resources.instance_count", "below the least value, 1", "raise it"),
         ({"resources.instance_count": 1.5}, "resources.instance_count", "whole number", "correct it"),
         ({"schedule": "every day"}, "schedule", "rate(...), cron(...) or at(...)", "rate(1 day)"),
@@ -171,6 +174,11 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert "inputs.train" in message
 
 
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in pairwise("abcdefghi")
+)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -190,12 +198,21 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         ('a: "\\ud800"\n', "surrogate"),
         ("resources: {max_runtime: 1:30}\n", "base 60"),
         ("? [a, b]\n: 1\n", "is not text"),
+        (BOMB, "j.yaml:8: with every alias written out the file has 490,329,064 values"),
     ],
 )
 def test_files_that_are_no_job_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "j.yaml"
     path.write_text(text, encoding="utf-8")
     assert complaint in refusal(path)
+
+
+def test_aliases_of_ordinary_size_and_long_files_without_are_read(tmp_path: Path) -> None:
+    shared = "name: a\ntags: &t {x: y}\nenvironment: *t\n"
+    for text in (shared, "tags: {" + ", ".join(f"k{i}: v" for i in range(6000)) + "}\n"):
+        path = tmp_path / "j.yaml"
+        path.write_text(text, encoding="utf-8")
+        assert "written out" not in refusal(path)
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ without a terminal is to wrap at 80 columns, which would cut names that scripts 
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -19,6 +20,10 @@ from sagefit.errors import SagefitError
 AWS = "aws"
 LOCAL = "local"
 _PIPE_WIDTH = 200
+
+# Python has no stream at all where the caller closed it (`>&-`); what is written there is lost without a word.
+sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 err = Console(highlight=False, stderr=True, width=None if sys.stderr.isatty() else _PIPE_WIDTH)

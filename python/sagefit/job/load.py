@@ -111,9 +111,10 @@ def _explain_all(error: ValidationError, data: dict[str, Any]) -> list[tuple[Key
     items = [(_real_field(item["loc"], data), item) for item in error.errors()]
     deeper = {field[:end] for field, _ in items for end in range(len(field))}
     tagged = {field for field, item in items if item["type"].startswith("union_tag")}
+    empty = {field for field, item in items if item["type"] == "too_short"}
     for field, item in items:
         other_form = item["type"] in ("string_type", "literal_error", "int_type", "list_type") and (
-            field in deeper or (field in tagged and isinstance(item["input"], dict))
+            field in deeper or field in empty or (field in tagged and isinstance(item["input"], dict))
         )
         if not other_form:
             found.setdefault(field, _explain(field, item))
@@ -126,12 +127,14 @@ def _explain(field: Key, item: Any) -> tuple[Key, str, str]:
     if kind == "extra_forbidden":
         return field, "unknown key", _suggestion(field)
     if kind == "literal_error":
-        known = [word.strip("' ") for word in context["expected"].replace(" or ", ",").split(",")]
-        near = difflib.get_close_matches(str(item["input"]), known, n=1)
+        expected = context["expected"].replace("True, False", "true, false")  # as YAML writes them
+        return field, f"{given} is not one of {expected}", _near(str(item["input"]), expected)
+    if kind == "union_tag_invalid":
+        field = (*field, context["discriminator"].strip("'"))
         return (
             field,
-            f"{given} is not one of {context['expected']}",
-            f"did you mean {near[0]}?" if near else "choose one",
+            f"{context['tag']!r} is not one of {context['expected_tags']}",
+            _near(context["tag"], context["expected_tags"]),
         )
     if kind == "string_type" and isinstance(item["input"], (int, float)):
         return field, f"must be text, and {given} is a {type(item['input']).__name__}", "put it in quotes"
@@ -141,6 +144,18 @@ def _explain(field: Key, item: Any) -> tuple[Key, str, str]:
     return field, rule.format(given=given, **context), knob
 
 
+def _near(given: str, expected: str) -> str:
+    """The one of ``expected`` (pydantic's ``'a', 'b' or 'c'``) that was meant."""
+    known = [word.strip("' ") for word in expected.replace(" or ", ",").split(",")]
+    other = _OTHER_NAMES.get(given.lower())
+    if other in known:
+        return f"write {other}"
+    near = difflib.get_close_matches(given, known, n=1)
+    return f"did you mean {near[0]}?" if near else "choose one"
+
+
+# What people call a value elsewhere: FSDP and DDP by their ZeRO stage.
+_OTHER_NAMES = {"fsdp": "zero3", "fsdp2": "zero3", "ddp": "none"}
 _TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -162,13 +177,12 @@ _RULES = {
     "string_too_long": ("has more than {max_length} characters", "shorten it"),
     "string_too_short": ("is empty", "fill it, or remove it"),
     "too_long": ("has more than {max_length} entries", "remove some"),
-    "too_short": ("is empty", "fill it, or remove it"),
+    "too_short": ("the list is empty", "fill it, or remove it"),
     "less_than_equal": ("{given} is above the limit, {le}", "lower it"),
     "greater_than_equal": ("{given} is below the least value, {ge}", "raise it"),
     "greater_than": ("{given} is not above {gt}", "raise it"),
     "finite_number": ("{given} is no finite number", "write a number"),
     "value_error": ("{error}", "correct it"),
-    "union_tag_invalid": ("{tag!r} is not one of {expected_tags}", "correct {discriminator}"),
     "union_tag_not_found": ("has no {discriminator}", "add it"),
 }
 

@@ -17,6 +17,8 @@ Batch = Annotated[int, Field(ge=1, le=10_000_000)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Gib = Annotated[float, Field(ge=0, le=1e9, strict=False, allow_inf_nan=False)]
 
+Checkpointing = Literal[True, False, "full", "selective"]
+
 Knob = Literal[
     "micro_batch",
     "accumulation",
@@ -76,6 +78,11 @@ class TabularModel(Fields):
     columns: Annotated[int, Field(ge=1, le=10**9)] | None = None
     copies: Annotated[float, Field(ge=1, le=1000, strict=False, allow_inf_nan=False)] | None = None
 
+    @property
+    def size_gib(self) -> float | None:
+        """The size by rows and columns; None where they are not given."""
+        return self.rows * self.columns * self.dtype_bytes / 1024**3 if self.rows and self.columns else None
+
 
 class MeasuredModel(Fields):
     """Peaks somebody measured, in GiB: per GPU and per host."""
@@ -128,7 +135,7 @@ class Memory(Fields):
     accumulation: Batch | None = None
     evaluation_batch: Batch | None = None
     sequence_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
-    gradient_checkpointing: bool | None = None
+    gradient_checkpointing: Checkpointing | None = None
     attention: Literal["eager", "sdpa", "flash"] | None = None
     loss: Literal["default", "standard", "chunked", "fused"] = "default"
     sharding: Literal["none", "zero1", "zero2", "zero3"] = "none"

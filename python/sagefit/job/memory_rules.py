@@ -3,11 +3,13 @@
 
 Sources: the DeepSpeed configuration reference (``offload_optimizer`` is for ZeRO stages 1 to 3, ``offload_param``
 for stage 3 only); the flash-attn README (fp16 and bf16 only); Ainslie et al. 2023 (query heads share key heads in
-groups of one size).
+groups of one size); torchtitan/components/lora.py (LoRA without quantization; NeMo has QLoRA on Megatron, and Keras
+LoRA on int4 layers).
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from sagefit.job.problem import Problem
 if TYPE_CHECKING:
     from sagefit.job.model import Job
 
+_SAME_TABLE = 0.20  # relative difference beyond which two sizes are of two tables
 _OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
 
 
@@ -28,8 +31,9 @@ def memory_problems(job: Job) -> Iterator[Problem]:
     if isinstance(memory.model, TransformerModel):
         yield from _transformer(memory.model)
     if isinstance(memory.model, TabularModel):
-        yield from _tabular(memory.model, memory)
+        yield from _tabular(job, memory.model, memory)
     yield from _method(memory)
+    yield from _knobs(job, memory)
     yield from _offload(memory)
     if memory.trace is not None:
         yield from _trace(job, memory.trace)
@@ -61,6 +65,12 @@ def _transformer(model: TransformerModel) -> Iterator[Problem]:
             f"a token cannot visit {model.experts_per_token} of {model.experts} experts",
             "raise experts, or lower it",
         )
+    if model.experts > 1 and model.experts_per_token is None:
+        yield Problem(
+            ("memory", "model", "experts"),
+            f"how many of {model.experts} experts each token visits decides how much memory they need",
+            "add experts_per_token (num_experts_per_tok in config.json)",
+        )
     if model.encoder_layers is not None and model.architecture != "encoder-decoder":
         yield Problem(
             ("memory", "model", "encoder_layers"),
@@ -69,7 +79,7 @@ def _transformer(model: TransformerModel) -> Iterator[Problem]:
         )
 
 
-def _tabular(model: TabularModel, memory: Memory) -> Iterator[Problem]:
+def _tabular(job: Job, model: TabularModel, memory: Memory) -> Iterator[Problem]:
     if (model.rows is None) != (model.columns is None):
         yield Problem(("memory", "model"), "rows and columns give the size together", "give both or none")
     elif model.rows is None and memory.dataset is None:
@@ -78,6 +88,16 @@ def _tabular(model: TabularModel, memory: Memory) -> Iterator[Problem]:
             "the size of the table decides how much memory it needs",
             "add rows and columns, or memory.dataset.size_gib",
         )
+    elif model.size_gib is not None and memory.dataset is not None:
+        given, counted = memory.dataset.size_gib, model.size_gib
+        if abs(given / counted - 1) > _SAME_TABLE:
+            line = job.line(("memory", "model", "rows"))
+            yield Problem(
+                ("memory", "dataset", "size_gib"),
+                f"is {given:g} GiB, and memory.model.rows x columns x dtype_bytes (line {line}), {model.rows} x "
+                f"{model.columns} x {model.dtype_bytes}, are {counted:.4g} GiB",
+                "keep one of them: rows and columns, or dataset.size_gib",
+            )
 
 
 def _method(memory: Memory) -> Iterator[Problem]:
@@ -87,12 +107,31 @@ def _method(memory: Memory) -> Iterator[Problem]:
                 yield Problem(
                     ("memory", name), "method is full, which trains no adapters", "set method: lora, or remove it"
                 )
+    if memory.method == "qlora" and memory.stack == "torchtitan":
+        yield Problem(
+            ("memory", "method"),
+            "torchtitan trains LoRA adapters and has no 4-bit weights for them",
+            "set method: lora, or another stack",
+        )
     if memory.attention == "flash" and memory.precision == "fp32":
         yield Problem(
             ("memory", "attention"),
             "FlashAttention computes in fp16 and bf16 only, and precision is fp32",
             "set attention: sdpa, or precision: bf16-mixed",
         )
+
+
+def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:
+    attempts = [] if job.attempts == "auto" else job.attempts
+    known = list(dict.fromkeys((*job.hyperparameters, *(name for a in attempts for name in a.hyperparameters))))
+    for knob, name in memory.knobs.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            yield Problem(
+                ("memory", "knobs", knob),
+                f"neither the job nor an attempt has a hyperparameter {name!r}",
+                f"did you mean {near[0]}?" if near else "add it with the value that the script takes, or remove this",
+            )
 
 
 def _offload(memory: Memory) -> Iterator[Problem]:

@@ -267,12 +267,12 @@ def _resources(job: Job) -> Iterator[Problem]:
 def _choice(job: Job) -> Iterator[Problem]:
     """With ``attempts: auto`` Sagefit makes the choices that the file leaves open; it needs something to go by."""
     written = job.resources.instance_type
-    known = job.memory is not None and job.memory.model is not None
+    known = job.memory is not None and (job.memory.model is not None or job.memory.trace is not None)
     if not known and (written == "auto" or (isinstance(written, list) and len(written) > 1)):
         yield Problem(
             ("resources", "instance_type"),
             "to choose an instance, Sagefit has to know what is trained, and memory.model does not say it",
-            "add memory.model, or give resources.instance_type one type, or write the attempts out",
+            "add memory.model or memory.trace, or give resources.instance_type one type, or write the attempts out",
         )
 
 

@@ -17,13 +17,14 @@ Lines = dict[Key, int]
 
 _TAGS = {"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"}
 _MOST_FOR_C = 10_000  # characters; libyaml's recursion is not guarded, and each level of nesting takes a character
+_MOST_NODES = 10_000  # with every alias written out; files without aliases may have more
 
 
 def read(path: Path) -> tuple[dict[str, Any], Lines]:
     """The mapping in ``path`` and the line (from 1) of every key in it.
 
-    Raises SagefitError for unreadable files, YAML errors, duplicate keys, keys that are no strings, and
-    documents that are no mapping.
+    Raises SagefitError for unreadable files, YAML errors, duplicate keys, keys that are no strings, aliases that stand
+    for too much, and documents that are no mapping.
     """
     lines: Lines = {}
     try:
@@ -33,6 +34,7 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
             raise SagefitError(
                 f"{display(path)}: a job file is a mapping of fields", hint="start from jobs/quickstart.yaml"
             )
+        _check_aliases(display(path), root)
         _index(display(path), root, (), lines)
         return SafeConstructor().construct_document(root), lines
     except UnicodeDecodeError as error:
@@ -64,6 +66,35 @@ def _compose(text: str) -> yaml.Node | None:
         with suppress(yaml.YAMLError, UnicodeError):
             return yaml.compose(text, Loader=yaml.CSafeLoader)
     return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+def _check_aliases(file: str, root: yaml.Node) -> None:
+    """Refuse aliases of aliases that a few lines make gigabytes of. Each node is counted once, before any is built."""
+    sizes: dict[int, int] = {}
+    shared: list[yaml.Node] = []
+
+    def size(node: yaml.Node) -> int:
+        if id(node) in sizes:
+            shared.append(node)
+        else:
+            sizes[id(node)] = 1  # an alias inside of what it names; `_index` refuses it
+            sizes[id(node)] += sum(size(child) for child in _children(node))
+        return sizes[id(node)]
+
+    total = size(root)
+    if shared and total > _MOST_NODES:
+        most = max(shared, key=lambda node: sizes[id(node)])
+        raise SagefitError(
+            f"{file}:{most.start_mark.line + 1}: with every alias written out the file has {total:,} values, and with "
+            f"aliases it may have {_MOST_NODES:,}",
+            hint="write out what is needed, or use fewer aliases of this anchor",
+        )
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
