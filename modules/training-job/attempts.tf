@@ -125,7 +125,7 @@ locals {
 
   requests = [
     for i, a in var.attempts : { for k, v in {
-      "TrainingJobName.$" = "States.Format('{}-${i}', $$.Execution.Name)"
+      "TrainingJobName.$" = local._training_job[i]
       RoleArn             = var.platform.role_arn
       AlgorithmSpecification = { for k, v in {
         TrainingImage       = local.image_uris[i]

@@ -13,9 +13,9 @@
 #                          |                    |
 #                          +--> class: CLASS <--+
 #                                    |
-#                          patience -+- (a refusal that passes: pause -> again -> submit)
+#                          patience -+- (what passes by itself: pause -> again -> submit)
 #                                    |
-#                                  route
+#                            note, settle, route
 #                                    |
 #   attempt:                       ended -> next -> submit of the target, or
 #                                            |      release for the target first
@@ -43,11 +43,15 @@ locals {
 
   # New roles and policies take seconds to work everywhere, and throttling and
   # service errors pass: such refusals are tried again, this often in a run.
-  _patience       = 8
-  _passing        = ["permission", "internal"]
+  _patience = 8
+  _passing  = ["permission", "internal"]
+  # AWS's own internal errors ask for another try of the same attempt. Names are
+  # used up, so each try has a letter of its own: <run>-0, <run>-0b, <run>-0c.
+  _repeats        = ["b", "c"]
+  _first_try      = { letter = "", of = [] }
   _pause_seconds  = min(15, local.poll_seconds)
   _sdk            = "${local._arn_prefix}:states:::aws-sdk:sagemaker"
-  _training_job   = [for i, a in var.attempts : "States.Format('{}-${i}', $$.Execution.Name)"]
+  _training_job   = [for i, a in var.attempts : "States.Format('{}-${i}{}', $$.Execution.Name, $.repeat.letter)"]
   _attempt_shapes = [for i, a in var.attempts : "${a.instance_count} ${a.instance_type} ${local._attempts[i].volume_size_gb}"]
   _attempt_index  = { for i, a in var.attempts : a.name => i... }
 
@@ -63,11 +67,12 @@ locals {
     for i, a in var.attempts : merge(
       {
         "${a.name}: submit" = {
-          Comment    = join(": ", compact(["${a.instance_count} x ${a.instance_type}${a.spot ? " spot" : ""}", a.reason]))
-          Type       = "Task"
-          Resource   = "${local._sdk}:createTrainingJob"
-          Parameters = local.requests[i]
-          ResultPath = null
+          Comment        = join(": ", compact(["${a.instance_count} x ${a.instance_type}${a.spot ? " spot" : ""}", a.reason]))
+          Type           = "Task"
+          Resource       = "${local._sdk}:createTrainingJob"
+          Parameters     = local.requests[i]
+          ResultSelector = { name = a.name }
+          ResultPath     = "$.attempt"
           Retry = [{
             ErrorEquals     = ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
             IntervalSeconds = 2
@@ -84,7 +89,9 @@ locals {
         "${a.name}: refused" = {
           Type = "Pass"
           Parameters = {
+            attempt      = { name = a.name }
             "attempts.$" = "$.attempts"
+            "repeat.$"   = "$.repeat"
             "tries.$"    = "States.MathAdd($.tries, 1)"
             job = {
               "TrainingJobName.$" = local._training_job[i]
@@ -142,13 +149,8 @@ locals {
         }
 
         "${a.name}: ended" = {
-          Type = "Pass"
-          Parameters = {
-            attempt          = a.name
-            "class.$"        = "$.class"
-            "training_job.$" = "$.job.TrainingJobName"
-            "evidence.$"     = "$.job.FailureReason"
-          }
+          Type       = "Pass"
+          InputPath  = "$.note"
           ResultPath = "$.attempts['${i}']"
           Next       = length(a.next) == 0 ? "failed" : "${a.name}: next"
         }
@@ -171,7 +173,7 @@ locals {
           Type     = "Task"
           Resource = "${local._sdk}:updateTrainingJob"
           Parameters = {
-            "TrainingJobName.$" = local._training_job[i]
+            "TrainingJobName.$" = "$.job.TrainingJobName"
             ResourceConfig      = { KeepAlivePeriodInSeconds = 0 }
           }
           ResultPath = null
@@ -186,7 +188,7 @@ locals {
     {
       begin = {
         Type   = "Pass"
-        Result = { attempts = {}, tries = 0 }
+        Result = { attempts = {}, tries = 0, repeat = local._first_try }
         Next   = "${try(var.attempts[0].name, "-")}: submit"
       }
 
@@ -194,6 +196,7 @@ locals {
         Type = "Pass"
         Parameters = {
           "attempts.$"     = "$.attempts"
+          "attempt.$"      = "$.attempt.name"
           "training_job.$" = "$.job.TrainingJobName"
           "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
         }
@@ -236,17 +239,49 @@ locals {
         Next       = "classify"
       }
 
-      # Only a refused request is repeated: a training job that failed keeps its name.
+      # A refused request is repeated as it is; a training job that failed keeps its name.
       patience = {
         Type = "Choice"
-        Choices = [{
-          And = [
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
-            { Variable = "$.tries", NumericLessThanEquals = local._patience },
-          ]
-          Next = "pause"
-        }]
-        Default = "route"
+        Choices = concat(
+          [{
+            And = [
+              { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
+              { Variable = "$.tries", NumericLessThanEquals = local._patience },
+            ]
+            Next = "pause"
+          }],
+          [
+            for n, letter in local._repeats : {
+              And = [
+                { Variable = "$.job.TrainingJobStatus", StringEquals = "Failed" },
+                { Variable = "$.class", StringEquals = "internal" },
+                { Variable = "$.repeat.letter", StringEquals = n == 0 ? "" : local._repeats[n - 1] },
+              ]
+              Next = "repeat: ${letter}"
+            }
+          ],
+        )
+        Default = "note"
+      }
+
+      note = {
+        Type = "Pass"
+        Parameters = {
+          "attempt.$"      = "$.attempt.name"
+          "class.$"        = "$.class"
+          "training_job.$" = "$.job.TrainingJobName"
+          "evidence.$"     = "$.job.FailureReason"
+          "repeats.$"      = "$.repeat.of"
+        }
+        ResultPath = "$.note"
+        Next       = "settle"
+      }
+
+      settle = {
+        Type       = "Pass"
+        Result     = local._first_try
+        ResultPath = "$.repeat"
+        Next       = "route"
       }
 
       pause = {
@@ -261,13 +296,24 @@ locals {
         CausePath = "States.JsonToString($.attempts)"
       }
     },
-    # Back to the attempt: its index is the end of the training job's name.
+    # The record keeps the names of the training jobs that a repeat replaced.
+    {
+      for n, letter in local._repeats : "repeat: ${letter}" => {
+        Type = "Pass"
+        Parameters = {
+          letter = letter
+          "of.$" = "States.Array(${join(", ", concat([for m in range(n) : "$.repeat.of[${m}]"], ["$.job.TrainingJobName"]))})"
+        }
+        ResultPath = "$.repeat"
+        Next       = "pause"
+      }
+    },
+    # Back to the attempt.
     {
       for state, verb in { again = "submit", route = "ended" } : state => {
         Type                     = "Choice"
         Choices = [
-          for i, a in var.attempts :
-          { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${a.name}: ${verb}" }
+          for a in var.attempts : { Variable = "$.attempt.name", StringEquals = a.name, Next = "${a.name}: ${verb}" }
         ]
         Default = "failed"
       }
@@ -277,7 +323,7 @@ locals {
         Type       = "Pass"
         Result     = class
         ResultPath = "$.class"
-        Next       = contains(local._passing, class) ? "patience" : "route"
+        Next       = contains(local._passing, class) ? "patience" : "note"
       }
     },
   )

@@ -1,10 +1,10 @@
 # Scheduled runs. The universal target is used because the plain Step Functions
 # target names executions by itself, and training jobs are named after them.
 locals {
-  # 63 characters are left for PREFIX-ID-ATTEMPT, and the scheduler's id may
-  # have as many as a UUID.
+  # A training job's name has 63 characters for PREFIX-ID-ATTEMPT and the letter
+  # of a repeat, and the scheduler's id may have as many as a UUID.
   _schedule_run_prefix = (
-    var.schedule == null ? var.name : trimsuffix(substr(var.name, 0, 23), "-")
+    var.schedule == null ? var.name : trimsuffix(substr(var.name, 0, 22), "-")
   )
 }
 

@@ -131,6 +131,11 @@ variable "attempts" {
   }
 
   validation {
+    condition     = alltrue([for a in var.attempts : !contains(keys(a.next), "stopped")])
+    error_message = "attempts[*].next: stopped has no edge, because whoever stops a training job wants the run to end. Remove it."
+  }
+
+  validation {
     condition     = alltrue(flatten([for i, a in var.attempts : [for t in values(a.next) : try(index(var.attempts[*].name, t) > i, false)]]))
     error_message = "attempts[*].next: an edge leads to a later attempt of the list, so that every run ends. Correct the name, or move the target down."
   }

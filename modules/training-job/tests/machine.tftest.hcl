@@ -108,19 +108,29 @@ run "edges_are_the_ones_of_next" {
   assert {
     condition = jsonencode(output.definition.States["second: ended"]) == jsonencode({
       Type       = "Pass"
+      InputPath  = "$.note"
       ResultPath = "$.attempts['1']"
       Next       = "second: next"
-      Parameters = {
-        attempt          = "second"
-        "class.$"        = "$.class"
-        "training_job.$" = "$.job.TrainingJobName"
-        "evidence.$"     = "$.job.FailureReason"
-      }
     })
     error_message = "a failed attempt is recorded under its index"
   }
   assert {
-    condition     = jsonencode(output.definition.States["second: refused"].Parameters.job["TrainingJobName.$"]) == jsonencode("States.Format('{}-1', $$.Execution.Name)")
+    condition = jsonencode(output.definition.States.note) == jsonencode({
+      Type       = "Pass"
+      ResultPath = "$.note"
+      Next       = "settle"
+      Parameters = {
+        "attempt.$"      = "$.attempt.name"
+        "class.$"        = "$.class"
+        "training_job.$" = "$.job.TrainingJobName"
+        "evidence.$"     = "$.job.FailureReason"
+        "repeats.$"      = "$.repeat.of"
+      }
+    })
+    error_message = "the record names the attempt, what ended it and why"
+  }
+  assert {
+    condition     = jsonencode(output.definition.States["second: refused"].Parameters.job["TrainingJobName.$"]) == jsonencode("States.Format('{}-1{}', $$.Execution.Name, $.repeat.letter)")
     error_message = "a refusal has the name of the training job that it would have been"
   }
   assert {
@@ -134,9 +144,18 @@ run "a_classified_failure_comes_back_to_its_attempt" {
 
   assert {
     condition = jsonencode(output.definition.States.route.Choices) == jsonencode([
-      for i, name in ["first", "second", "third"] : { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${name}: ended" }
+      for name in ["first", "second", "third"] : { Variable = "$.attempt.name", StringEquals = name, Next = "${name}: ended" }
     ])
-    error_message = "the name of the training job tells the attempt"
+    error_message = "the state says which attempt it is"
+  }
+  assert {
+    condition = alltrue([
+      for name in ["first", "second", "third"] :
+      jsonencode(output.definition.States["${name}: submit"].ResultSelector) == jsonencode({ name = name })
+      && output.definition.States["${name}: submit"].ResultPath == "$.attempt"
+      && jsonencode(output.definition.States["${name}: refused"].Parameters.attempt) == jsonencode({ name = name })
+    ])
+    error_message = "a submission notes its attempt, refused or not"
   }
   assert {
     condition = toset([for name in keys(output.definition.States) : trimprefix(name, "class: ") if startswith(name, "class: ")]) == toset([
@@ -151,7 +170,7 @@ run "a_classified_failure_comes_back_to_its_attempt" {
         Type       = "Pass"
         Result     = trimprefix(name, "class: ")
         ResultPath = "$.class"
-        Next       = contains(["class: internal", "class: permission"], name) ? "patience" : "route"
+        Next       = contains(["class: internal", "class: permission"], name) ? "patience" : "note"
       }) if startswith(name, "class: ")
     ])
     error_message = "a class is noted, and only passing ones ask for patience"
@@ -162,12 +181,10 @@ run "the_table_stands_once" {
   command = plan
 
   assert {
-    condition = alltrue([
-      for p in jsondecode(file("failures.json")).patterns :
-      length([
-        for name, state in output.definition.States : name if anytrue([for rule in try(state.Choices, []) : try(rule.StringMatches, "") == p.glob])
-      ]) == 1 if p.where == "failure_reason" || p.where == "create_error"
-    ])
+    condition = toset([
+      for name, state in output.definition.States : name
+      if anytrue([for rule in try(state.Choices, []) : can(rule.StringMatches)]) && !endswith(name, ": refusal")
+    ]) == toset(["classify", "classify refusal"])
     error_message = "attempts share one classification"
   }
 }
@@ -212,6 +229,7 @@ run "only_completed_is_success" {
       Next = "done"
       Parameters = {
         "attempts.$"     = "$.attempts"
+        "attempt.$"      = "$.attempt.name"
         "training_job.$" = "$.job.TrainingJobName"
         "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
       }
@@ -274,16 +292,12 @@ run "passing_refusals_are_tried_again_a_few_times" {
   command = plan
 
   assert {
-    condition = jsonencode(output.definition.States.patience) == jsonencode({
-      Type = "Choice"
-      Choices = [{
-        And = [
-          { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
-          { Variable = "$.tries", NumericLessThanEquals = 8 },
-        ]
-        Next = "pause"
-      }]
-      Default = "route"
+    condition = jsonencode(output.definition.States.patience.Choices[0]) == jsonencode({
+      And = [
+        { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
+        { Variable = "$.tries", NumericLessThanEquals = 8 },
+      ]
+      Next = "pause"
     })
     error_message = "patience is counted, and is for refusals only"
   }
@@ -296,7 +310,7 @@ run "passing_refusals_are_tried_again_a_few_times" {
     error_message = "some refusals are tried again"
   }
   assert {
-    condition     = output.definition.States["class: quota"].Next == "route"
+    condition     = output.definition.States["class: quota"].Next == "note"
     error_message = "a quota does not pass by waiting"
   }
   assert {
@@ -305,9 +319,48 @@ run "passing_refusals_are_tried_again_a_few_times" {
   }
   assert {
     condition = jsonencode(output.definition.States.again.Choices) == jsonencode([
-      for i, name in ["first", "second", "third"] : { Variable = "$.job.TrainingJobName", StringMatches = "*-${i}", Next = "${name}: submit" }
+      for name in ["first", "second", "third"] : { Variable = "$.attempt.name", StringEquals = name, Next = "${name}: submit" }
     ])
     error_message = "the same attempt is tried again, and nothing is recorded"
+  }
+}
+
+run "an_internal_error_repeats_the_attempt_twice" {
+  command = plan
+
+  assert {
+    condition = jsonencode(slice(output.definition.States.patience.Choices, 1, 3)) == jsonencode([
+      for before, letter in { "" = "b", b = "c" } : {
+        And = [
+          { Variable = "$.job.TrainingJobStatus", StringEquals = "Failed" },
+          { Variable = "$.class", StringEquals = "internal" },
+          { Variable = "$.repeat.letter", StringEquals = before },
+        ]
+        Next = "repeat: ${letter}"
+      }
+    ])
+    error_message = "a repeat follows the one before it"
+  }
+  assert {
+    condition     = length(output.definition.States.patience.Choices) == 3 && output.definition.States.patience.Default == "note"
+    error_message = "after the last repeat the failure is noted"
+  }
+  assert {
+    condition = jsonencode(output.definition.States["repeat: c"]) == jsonencode({
+      Type       = "Pass"
+      ResultPath = "$.repeat"
+      Next       = "pause"
+      Parameters = { letter = "c", "of.$" = "States.Array($.repeat.of[0], $.job.TrainingJobName)" }
+    })
+    error_message = "a repeat has a new name and remembers the old ones"
+  }
+  assert {
+    condition     = output.definition.States["first: submit"].Parameters["TrainingJobName.$"] == "States.Format('{}-0{}', $$.Execution.Name, $.repeat.letter)" && output.definition.States["first: describe"].Parameters["TrainingJobName.$"] == "States.Format('{}-0{}', $$.Execution.Name, $.repeat.letter)"
+    error_message = "the letter is part of the name"
+  }
+  assert {
+    condition     = jsonencode(output.definition.States.begin.Result.repeat) == jsonencode({ letter = "", of = [] }) && jsonencode(output.definition.States.settle.Result) == jsonencode({ letter = "", of = [] }) && output.definition.States.settle.ResultPath == "$.repeat" && output.definition.States.settle.Next == "route"
+    error_message = "every attempt begins without a letter"
   }
 }
 
@@ -386,7 +439,7 @@ run "warm_instances_of_another_shape_are_released" {
   }
   assert {
     condition = jsonencode(output.definition.States["second: release for third"].Parameters) == jsonencode({
-      "TrainingJobName.$" = "States.Format('{}-1', $$.Execution.Name)"
+      "TrainingJobName.$" = "$.job.TrainingJobName"
       ResourceConfig      = { KeepAlivePeriodInSeconds = 0 }
     })
     error_message = "a keep-alive of zero releases"
@@ -523,7 +576,7 @@ run "long_names_keep_to_the_role_limit" {
     error_message = "64 characters"
   }
   assert {
-    condition     = length("${jsondecode(aws_scheduler_schedule.this[0].target[0].input).Name}") - length("<aws.scheduler.execution-id>") + 36 + length("-19") <= 63
+    condition     = length("${jsondecode(aws_scheduler_schedule.this[0].target[0].input).Name}") - length("<aws.scheduler.execution-id>") + 36 + length("-19b") <= 63
     error_message = "a scheduled training job fits its name"
   }
 }

@@ -39,7 +39,7 @@ run "a_minimal_job_asks_for_nothing_optional" {
     error_message = "a request holds no nulls"
   }
   assert {
-    condition     = output.definition.States["first: submit"].Parameters["TrainingJobName.$"] == "States.Format('{}-0', $$.Execution.Name)"
+    condition     = output.definition.States["first: submit"].Parameters["TrainingJobName.$"] == "States.Format('{}-0{}', $$.Execution.Name, $.repeat.letter)"
     error_message = "a training job is named after its run and its attempt"
   }
   assert {

@@ -330,3 +330,13 @@ run "next_never_points_to_itself" {
 
   expect_failures = [var.attempts]
 }
+
+run "a_stopped_run_stays_stopped" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", next = { stopped = "second" } }, { name = "second", instance_type = "ml.m5.xlarge", next = {} }]
+  }
+
+  expect_failures = [var.attempts]
+}

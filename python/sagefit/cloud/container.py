@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sagefit.cloud import container_init
+import psutil
+
+from sagefit.cloud import container_init, namespace
 from sagefit.cloud.memory_watch import MemoryWatch
 
 ML = "/opt/ml"
@@ -29,11 +34,14 @@ class Container:
     folder: Path
     memory_limit: int
     on_line: Callable[[str], None]
+    disk_limit: int = 0  # 0: none
+    own_disk: bool = False  # a file system of that size; else its size is watched
     temporary: str = field(default="", init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _watch: MemoryWatch | None = field(default=None, init=False)
     _pump: threading.Thread | None = field(default=None, init=False)
     _cpu: tuple[float, dict[int, float]] = field(default=(0.0, {}), init=False)
+    _mounted: bool = field(default=False, init=False)
 
     @property
     def ml(self) -> Path:
@@ -42,6 +50,8 @@ class Container:
 
     def prepare(self, config: dict[str, Any]) -> None:
         """Make the folders and write the files of ``/opt/ml/input/config``."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._mounted = self.own_disk and namespace.mount(str(self.folder), self.disk_limit)
         for part in ("input/config", "input/data", "model", "output/data", "code"):
             (self.ml / part).mkdir(parents=True, exist_ok=True)
         for name, content in config.items():
@@ -58,9 +68,11 @@ class Container:
 
     def start(self, command: list[str], environment: dict[str, str]) -> None:
         """Run the command."""
-        init = [sys.executable, "-I", "-S", container_init.__file__]
+        python = [sys.executable, "-I", "-S"]
+        # Half of the memory for /dev/shm is Linux's default; AWS publishes no figure.
+        shared = [*python, namespace.__file__, str(self.memory_limit // 2)]
         self._process = subprocess.Popen(
-            [*init, *map(self.localise, command)],
+            [*shared, *python, container_init.__file__, *map(self.localise, command)],
             env={name: self.localise(value) for name, value in environment.items()},
             cwd=self.folder / "work",
             stdin=subprocess.PIPE,  # the life line: nothing is ever written to it
@@ -93,6 +105,8 @@ class Container:
             return None
         if self._watch:
             self._watch.stop()
+        if code == -signal.SIGKILL:
+            self._kill_orphans()
         if self._pump:
             self._pump.join(5)
         return code if code >= 0 else 128 - code
@@ -119,8 +133,29 @@ class Container:
     def close(self) -> None:
         """Kill what runs, and remove what is outside of its folder."""
         self.kill()
+        if self._mounted:
+            namespace.unmount(str(self.folder))
+            self._mounted = False
         if self.temporary:
             shutil.rmtree(self.temporary, ignore_errors=True)
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether its files are over the limit, where no file system of its own keeps them below it."""
+        if self._mounted or not self.disk_limit:
+            return False
+        total = 0
+        for path in self.folder.rglob("*"):
+            with contextlib.suppress(OSError):
+                total += path.lstat().st_blocks * 512
+        return total > self.disk_limit
+
+    def _kill_orphans(self) -> None:
+        """Process number one was killed, and what it had started lives on, with this folder's name in it."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and process.environ().get("SAGEFIT_ML_ROOT") == str(self.ml):
+                    process.kill()
 
     @property
     def memory_kills(self) -> int:

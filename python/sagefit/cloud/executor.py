@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from sagefit.catalog import instances
 from sagefit.cloud import clients, images, storage, telemetry
@@ -25,6 +29,8 @@ _FLUSH_SECONDS = 0.5
 _CHECKPOINT_SECONDS = 1.0
 _UTILISATION_SECONDS = 2.0
 _GIB = 1024**3
+_DISK_FULL = "AlgorithmError: [Errno 28] No space left on device: more than the volume's {} bytes, exit code: 137"
+_DISK_SHARE = 4  # a host's volume may take this part of the machine's free memory
 #: Seconds between SIGTERM and SIGKILL. AWS gives 120.
 GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
 _GRACE_SECONDS = 120.0
@@ -56,8 +62,9 @@ class _InterruptedError(Exception):
 class Executor:
     """Starts jobs and ends them with the cloud."""
 
-    def __init__(self, folder: Path, *, memory_scale: float, instance: str) -> None:
+    def __init__(self, folder: Path, *, memory_scale: float, instance: str, own_mounts: bool = False) -> None:
         self.folder = folder
+        self.own_mounts = own_mounts
         self.memory_scale = memory_scale
         self.instance = instance
         self.grace_seconds = float(os.environ.get(GRACE_VARIABLE, _GRACE_SECONDS))
@@ -117,7 +124,8 @@ class _Run:
     def _run(self) -> None:
         job = self._job
         try:
-            self._walk()
+            if not self._apply_fault():
+                self._walk()
             job.finish("Completed", "Completed", metrics=self._final(), has_model=True)
         except _EndedError as end:
             job.finish(end.status, end.secondary, metrics=self._final(), has_model=end.keep_model)
@@ -138,7 +146,6 @@ class _Run:
         return self._metrics.final() if self._metrics else []
 
     def _walk(self) -> None:
-        self._apply_fault()
         definitions = self._job.request["AlgorithmSpecification"].get("MetricDefinitions", [])
         self._metrics = telemetry.JobMetrics(self._job.region, self._job.name, definitions)
         self._job.advance("Pending")
@@ -154,12 +161,14 @@ class _Run:
                 launch += 1
                 self._job.advance("Starting")
 
-    def _apply_fault(self) -> None:
+    def _apply_fault(self) -> bool:
+        """Whether a fault stands in for training; one that is a bad end raises it."""
         fault = self._job.fault
         if fault and fault.status == "Failed":
             raise _JobFailedError(fault.failure_reason)
         if fault and fault.stopped:
             raise _EndedError("Stopped", fault.stopped)
+        return bool(fault and fault.status == "Completed")
 
     def _launch(self, folder: Path) -> None:
         self._check_stop()
@@ -170,8 +179,9 @@ class _Run:
         packages = self._environment(framework, folder)
         self._check_stop()
         self._job.advance("Training")
+        port = _free_port()
         for container in self._containers:
-            container.start(command, self._variables(container, packages))
+            container.start(command, self._variables(container, packages, port))
         reason = self._train()
         self._save(model=reason is None)
         if reason is not None:
@@ -206,7 +216,11 @@ class _Run:
         for name in hosts:
             log = telemetry.JobLog(job.region, f"{job.name}/{name}-{started}")
             self._logs.append(log)
-            self._containers.append(Container(name, folder / name, self._memory_limit(), self._listener(log)))
+            self._containers.append(
+                Container(
+                    name, folder / name, self._memory_limit(), self._listener(log), self._disk_limit(), self._own_disk()
+                )
+            )
         try:
             for index, container in enumerate(self._containers):
                 container.prepare(self._config(container.name, hosts))
@@ -217,6 +231,10 @@ class _Run:
             self._restore_checkpoints()
         except storage.DataError as error:
             raise _JobFailedError(f"ClientError: {error}") from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise _JobFailedError(f"ClientError: Data download failed:not enough disk space: {error}") from error
 
     def _listener(self, log: telemetry.JobLog) -> Any:
         metrics = self._metrics
@@ -233,6 +251,16 @@ class _Run:
         if instance is None:
             raise _JobFailedError(f"ClientError: the embedded cloud does not know {self._job.instance_type}")
         return int(instance.memory_gib * self._executor.memory_scale * _GIB)
+
+    def _disk_limit(self) -> int:
+        """Bytes of a host's volume."""
+        resources = self._job.request["ResourceConfig"]
+        return int(resources.get("VolumeSizeInGB", 0) * self._executor.memory_scale * 1000**3)
+
+    def _own_disk(self) -> bool:
+        """Whether a host gets a file system of its own, which lies in memory."""
+        room = psutil.virtual_memory().available / _DISK_SHARE
+        return self._executor.own_mounts and 0 < self._disk_limit() <= room
 
     def _check_mode(self, channel: dict[str, Any]) -> None:
         mode = channel.get("InputMode") or self._job.request["AlgorithmSpecification"]["TrainingInputMode"]
@@ -302,7 +330,7 @@ class _Run:
                 self._logs[0].add(f"requirements.txt: {error}")
         return images.layer(base, folder / "env")
 
-    def _variables(self, container: Container, packages: Path) -> dict[str, str]:
+    def _variables(self, container: Container, packages: Path, port: int) -> dict[str, str]:
         job = self._job
         variables = {
             "PATH": f"{packages / 'bin'}:/usr/local/bin:/usr/bin:/bin",
@@ -325,6 +353,8 @@ class _Run:
                 "SAGEFIT_MEMORY_LIMIT_BYTES": str(container.memory_limit),
                 # Hosts are processes here, and their names are in no name service.
                 "SAGEFIT_MASTER_ADDRESS": "127.0.0.1",
+                "SAGEFIT_MASTER_PORT": str(port),
+                GRACE_VARIABLE: f"{self._executor.grace_seconds:g}",
                 INSTANCE_VARIABLE: self._executor.instance,
             }
         )
@@ -357,8 +387,16 @@ class _Run:
             self._checkpoints.sync()
             due["checkpoints"] = at + _CHECKPOINT_SECONDS
         if at >= due["utilisation"]:
+            self._check_disks()
             self._publish_utilisation()
             due["utilisation"] = at + _UTILISATION_SECONDS
+
+    def _check_disks(self) -> None:
+        for container in self._containers:
+            if container.disk_is_full:
+                self._kill_all()
+                self._save(model=False)
+                raise _JobFailedError(_DISK_FULL.format(container.disk_limit))
 
     def _check_limits(self, began: float) -> None:
         job, at = self._job, time.monotonic()
@@ -437,6 +475,13 @@ class _Run:
                 continue
             where = target if packed else target / ("data" if name == "output" else name)
             storage.upload_folders(job.region, folders, where, pack_as=packed, scratch=self._folder)
+
+
+def _free_port() -> int:
+    """A port for the hosts of one job to meet at: several jobs share this machine."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _reason(container: Container, code: int | None) -> str:

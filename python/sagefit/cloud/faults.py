@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from sagefit.errors import SagefitError
 
 _EXAMPLE = '{ match: { job: "bert*", attempt: 0 }, times: 1, outcome: { status: Failed, failure_reason: "..." } }'
-_NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)")
+_NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)[a-z]?")
 
 
 class _Strict(BaseModel):
@@ -50,12 +50,17 @@ class Match(_Strict):
 
 
 class Outcome(_Strict):
-    """What happens; exactly one kind."""
+    """What happens; exactly one kind.
 
-    status: Literal["Failed"] | None = None
+    ``Completed`` is success without training, for tests of what follows. With ``created`` an API error is the answer
+    to a request that was granted all the same, as when the connection breaks; the next fault says how the job ends.
+    """
+
+    status: Literal["Failed", "Completed"] | None = None
     failure_reason: Annotated[str, Field(max_length=1024)] | None = None
     api_error: str | None = None
     message: str | None = None
+    created: bool = False
     stopped: Literal["MaxWaitTimeExceeded", "MaxRuntimeExceeded", "Stopped"] | None = None
     interrupt_after_seconds: Annotated[float, Field(gt=0)] | None = None
     throttle: Annotated[int, Field(ge=1)] | None = None
@@ -65,10 +70,12 @@ class Outcome(_Strict):
         kinds = ("status", "api_error", "stopped", "interrupt_after_seconds", "throttle")
         if sum(getattr(self, kind) is not None for kind in kinds) != 1:
             raise ValueError(f"needs exactly one of {', '.join(kinds)}")
-        if (self.failure_reason is None) != (self.status is None):
-            raise ValueError("status and failure_reason go together")
+        if (self.failure_reason is None) != (self.status != "Failed"):
+            raise ValueError("status Failed and failure_reason go together")
         if self.message is not None and self.api_error is None:
             raise ValueError("message goes with api_error")
+        if self.created and self.api_error is None:
+            raise ValueError("created goes with api_error")
         return self
 
 

@@ -19,7 +19,7 @@ import psutil
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from sagefit.cloud import extensions, paths, record
+from sagefit.cloud import extensions, namespace, paths, record
 from sagefit.cloud.calls import CallLog, calls_path
 from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults
@@ -38,6 +38,7 @@ class _QuietHandler(MotoRequestHandler):
 def main() -> None:
     """Serve until SIGTERM."""
     options = _options()
+    own_mounts = namespace.allowed() and namespace.enter()  # before there are threads
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("moto.stepfunctions").setLevel(logging.ERROR)
     logging.getLogger("sagefit").setLevel(logging.INFO)
@@ -52,7 +53,7 @@ def main() -> None:
     )
     runs = paths.cloud_home() / "runs"
     shutil.rmtree(runs, ignore_errors=True)
-    executor = Executor(runs, memory_scale=options.memory_scale, instance=me.instance)
+    executor = Executor(runs, memory_scale=options.memory_scale, instance=me.instance, own_mounts=own_mounts)
     extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults())
 
     def status() -> dict[str, object]:

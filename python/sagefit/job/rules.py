@@ -289,7 +289,9 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
             yield Problem(field, "no instance type", "add instance_type here or one type in resources.instance_type")
         for kind, target in attempt.next.items():
             edge: Key = (*field, "next", kind)
-            if target not in names:
+            if kind == "stopped":
+                yield Problem(edge, "a run that a person stops ends as stopped", "remove this entry")
+            elif target not in names:
                 yield Problem(edge, f"no attempt is named {target!r}", f"use one of {', '.join(names)}")
             elif names.index(target) <= index:
                 yield Problem(

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
+from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult, EmptyResult
 from moto.iam.models import iam_backends
 from moto.s3.models import s3_backends
@@ -22,12 +23,20 @@ from sagefit.cloud.faults import Faults, Outcome
 from sagefit.cloud.jobs import ENDED, TrainingJob
 
 _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
+_SERVER_ERRORS = {"InternalFailure": 500, "InternalServerError": 500, "ServiceUnavailable": 503}
 _creation = threading.Lock()
 _parts: dict[str, Any] = {}
 
 
 def _invalid(message: str) -> SagemakerClientError:
     return SagemakerClientError("ValidationException", message)
+
+
+def _api_error(outcome: Outcome) -> Exception:
+    name = str(outcome.api_error)
+    error = JsonRESTError(name, outcome.message or f"{name} from the faults file")
+    error.code = _SERVER_ERRORS.get(name, 400)
+    return error
 
 
 class SageMaker(SageMakerResponse):
@@ -72,6 +81,9 @@ class SageMaker(SageMakerResponse):
                     f"name already exists ({self._jobs[job.name].arn})",
                 )
             job.fault = self._fault(job)
+            lost_answer = job.fault if job.fault and job.fault.created else None
+            if lost_answer:
+                job.fault = self._fault(job)
             self._check_role(request["RoleArn"])
             self._check_buckets(request)
             self._check_quota(job)
@@ -79,6 +91,8 @@ class SageMaker(SageMakerResponse):
             self._jobs[job.name] = job
         executor: Executor = _parts["executor"]
         executor.start(job)
+        if lost_answer:
+            raise _api_error(lost_answer)
         return ActionResult({"TrainingJobArn": job.arn})
 
     def describe_training_job(self) -> ActionResult:
@@ -147,10 +161,8 @@ class SageMaker(SageMakerResponse):
         outcome = faults.next(job.name, job.instance_type)
         if outcome and outcome.throttle:
             raise SagemakerClientError("ThrottlingException", "Rate exceeded")
-        if outcome and outcome.api_error:
-            raise SagemakerClientError(
-                outcome.api_error, outcome.message or f"{outcome.api_error} from the faults file"
-            )
+        if outcome and outcome.api_error and not outcome.created:
+            raise _api_error(outcome)
         return outcome
 
     def _check_role(self, arn: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 import uuid
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from moto.core.config import default_user_config
@@ -136,11 +138,24 @@ def _tell(execution: Any) -> None:
     )
 
 
+@lru_cache(maxsize=16)
+def _program(definition: str) -> Any:
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    return AmazonStateLanguageParser.parse(definition)[0]
+
+
+def _entry_point(worker: Any) -> Any:
+    """A fresh program for an execution: it keeps its state in itself, and copying takes a tenth of parsing."""
+    return copy.deepcopy(_program(worker._evaluation_details.state_machine_details.definition))
+
+
 def _adapt_interpreter() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_aws_sdk,
     )
     from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
+    from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
     aws_sdk: Any = state_task_service_aws_sdk
     aws_sdk.boto_client_for = clients.for_states
@@ -152,6 +167,8 @@ def _adapt_interpreter() -> None:
 
     worker: Any = BaseExecutionWorkerCommunication
     worker.terminated = terminated
+    interpreter: Any = ExecutionWorker
+    interpreter._get_evaluation_entrypoint = _entry_point
     # On AWS the errors of this service are called "SageMaker.<name>".
     aws_sdk._SERVICE_ERROR_NAMES["sagemaker"] = "SageMaker"
 

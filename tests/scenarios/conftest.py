@@ -1,0 +1,137 @@
+"""One embedded cloud whose faults are those of the table, with every run of the table under way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+
+from cli_runner import Sagefit
+
+HERE = Path(__file__).parent
+TABLE: dict[str, Any] = yaml.safe_load((HERE / "scenarios.yaml").read_text(encoding="utf-8"))
+SCENARIOS: list[dict[str, Any]] = TABLE["scenarios"]
+
+
+def outcomes(scenario: dict[str, Any]) -> list[tuple[str, int]]:
+    """Names of a scenario's outcomes, and how often each happens."""
+    return [next(iter(item.items())) if isinstance(item, dict) else (item, 1) for item in scenario["outcomes"]]
+
+
+def run_name(index: int) -> str:
+    """The name of a scenario's run: the time in it is its number."""
+    return f"{SCENARIOS[index]['job']}-261121-{index:06d}"
+
+
+def faults() -> list[dict[str, Any]]:
+    """The faults file: each run has its own faults, in turn; all other training jobs complete at once."""
+    own = [
+        {"match": {"job": f"{run_name(index)}-*"}, "times": times, "outcome": TABLE["outcomes"][name]["fault"]}
+        for index, scenario in enumerate(SCENARIOS)
+        for name, times in outcomes(scenario)
+    ]
+    interrupt = {"match": {"job": "hard-000100-000004-0"}, "times": 1, "outcome": {"interrupt_after_seconds": 4}}
+    return [*own, interrupt, *({"match": {"job": job}, "outcome": {"status": "Completed"}} for job in ("rich", "bare"))]
+
+
+@dataclass
+class Cloud:
+    """A running cloud with the jobs of the table."""
+
+    sagefit: Sagefit
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of it."""
+        if service not in self._clients:
+            env = self.sagefit.aws_environment()
+            make: Any = boto3.client
+            self._clients[service] = make(
+                service,
+                endpoint_url=env["AWS_ENDPOINT_URL"],
+                region_name=env["AWS_REGION"],
+                aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+                aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+            )
+        return self._clients[service]
+
+    def apply(self, job: Path) -> None:
+        """Apply a job with Terraform."""
+        self.sagefit("plan", job)
+        self.sagefit("apply", job)
+
+    def start(self, job: str, name: str) -> None:
+        """Start a run."""
+        self.client("stepfunctions").start_execution(stateMachineArn=self._arn("stateMachine", job), name=name)
+
+    def ended(self, job: str, name: str, seconds: float = 120) -> dict[str, Any]:
+        """The execution, once it is over."""
+        deadline = time.monotonic() + seconds
+        while True:
+            arn = f"{self._arn('execution', job)}:{name}"
+            execution: dict[str, Any] = self.client("stepfunctions").describe_execution(executionArn=arn)
+            if execution["status"] != "RUNNING":
+                return execution
+            assert time.monotonic() < deadline, f"{name} goes on and on"
+            time.sleep(0.2)
+
+    def training_jobs(self, name: str) -> list[str]:
+        """Names of the training jobs of a run, in the order of their creation."""
+        pages = self.client("sagemaker").get_paginator("list_training_jobs")
+        found = [job for page in pages.paginate(NameContains=f"{name}-") for job in page["TrainingJobSummaries"]]
+        return [job["TrainingJobName"] for job in sorted(found, key=lambda job: job["CreationTime"])]
+
+    @staticmethod
+    def _arn(kind: str, job: str) -> str:
+        return f"arn:aws:states:us-east-1:123456789012:{kind}:sagefit-dev-{job}"
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """The cloud, the platform and the applied jobs of the table."""
+    folder = tmp_path_factory.mktemp("scenarios")
+    (folder / "faults.yaml").write_text(yaml.safe_dump(faults()), encoding="utf-8")
+    sagefit = Sagefit(folder / "home", CLOUD="local")
+    sagefit("cloud", "up", "--faults", folder / "faults.yaml")
+    try:
+        sagefit("platform", "apply", "--yes")
+        found = Cloud(sagefit)
+        _raise_quota(found.client("service-quotas"))
+        for job in ("rich", "bare"):
+            found.apply(HERE / "jobs" / f"{job}.yaml")
+        yield found
+    finally:
+        sagefit("cloud", "down")
+
+
+def _raise_quota(quotas: Any) -> None:
+    """All runs are under way at once, on the same type."""
+    pages = quotas.get_paginator("list_service_quotas").paginate(ServiceCode="sagemaker")
+    for quota in (quota for page in pages for quota in page["Quotas"]):
+        if quota["QuotaName"].startswith("ml.m5") and quota["QuotaName"].endswith("training job usage"):
+            quotas.request_service_quota_increase(
+                ServiceCode="sagemaker", QuotaCode=quota["QuotaCode"], DesiredValue=1000
+            )
+
+
+@pytest.fixture(scope="session")
+def runs(cloud: Cloud) -> Cloud:
+    """The same, with a run of every scenario started."""
+    for index, scenario in enumerate(SCENARIOS):
+        cloud.start(scenario["job"], run_name(index))
+    return cloud
+
+
+def record(execution: dict[str, Any]) -> dict[str, Any]:
+    """What a run put out, the same for success and failure."""
+    if execution["status"] == "SUCCEEDED":
+        put_out: dict[str, Any] = json.loads(execution["output"])
+        return put_out
+    return {"attempts": json.loads(execution["cause"])}

@@ -1,0 +1,128 @@
+"""Every run ends: random graphs and random outcomes, walked through the definition as Terraform applied it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sagefit.failures import CLASSES
+from scenarios.conftest import TABLE, Cloud
+from scenarios.walker import CallError, walk
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+
+REPEATS, PATIENCE = 2, 8
+OUTCOMES = [outcome["fault"] for outcome in TABLE["outcomes"].values() if "throttle" not in outcome["fault"]]
+OUTCOMES += [{"status": "Completed"}, {"api_error": "ResourceInUse", "message": "it is there already"}]
+
+
+@pytest.fixture(scope="module")
+def definition(cloud: Cloud) -> dict[str, Any]:
+    """The definition of the job with many attempts, read back from Step Functions."""
+    machines = cloud.client("stepfunctions")
+    arn = "arn:aws:states:us-east-1:123456789012:stateMachine:sagefit-dev-rich"
+    found: dict[str, Any] = json.loads(machines.describe_state_machine(stateMachineArn=arn)["definition"])
+    return found
+
+
+def attempts_of(definition: dict[str, Any]) -> list[str]:
+    """Names of its attempts in order."""
+    return [rule["Next"].removesuffix(": submit") for rule in definition["States"]["again"]["Choices"]]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[dict[str, int]]:
+    """For each of up to fourteen attempts, how far forward each class leads."""
+    count = draw(st.integers(1, 14))
+    classes = st.sampled_from([name for name in CLASSES if name != "stopped"])
+    return [draw(st.dictionaries(classes, st.integers(1, count))) for _ in range(count)]
+
+
+def rewired(definition: dict[str, Any], graph: list[dict[str, int]]) -> dict[str, Any]:
+    """The same definition with other edges, in the form the module writes them."""
+    changed = copy.deepcopy(definition)
+    names = attempts_of(definition)[: len(graph)]
+    for index, (name, edges) in enumerate(zip(names, graph, strict=True)):
+        rules = [
+            {"Variable": "$.class", "StringEquals": failure, "Next": f"{names[index + step]}: submit"}
+            for failure, step in edges.items()
+            if index + step < len(names)
+        ]
+        changed["States"][f"{name}: next"] = {"Type": "Choice", "Choices": rules, "Default": "failed"}
+        changed["States"][f"{name}: ended"]["Next"] = f"{name}: next"
+    return changed
+
+
+class SageMaker:
+    """Answers calls with outcomes in turn, over and over."""
+
+    def __init__(self, outcomes: list[dict[str, Any]]) -> None:
+        self._outcomes = itertools.cycle(outcomes)
+        self._ends: dict[str, dict[str, Any]] = {}
+        self.requests = 0
+
+    @property
+    def created(self) -> list[str]:
+        """Names of its training jobs."""
+        return list(self._ends)
+
+    def __call__(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+        name = request["TrainingJobName"]
+        if action == "createTrainingJob":
+            self.requests += 1
+            outcome = next(self._outcomes)
+            if name in self._ends:
+                raise CallError("SageMaker.ResourceInUseException", "Training job names must be unique")
+            exists = outcome.get("created") or outcome.get("api_error") == "ResourceInUse"
+            if exists or "api_error" not in outcome:
+                self._ends[name] = {"status": "Completed"} if exists else outcome
+            if "api_error" in outcome:
+                raise CallError(f"SageMaker.{outcome['api_error']}", outcome.get("message", ""))
+            return {"TrainingJobArn": name}
+        assert action == "describeTrainingJob"
+        return {"TrainingJobName": name} | self._state(self._ends[name])
+
+    @staticmethod
+    def _state(end: dict[str, Any]) -> dict[str, Any]:
+        if "stopped" in end:
+            return {"TrainingJobStatus": "Stopped", "SecondaryStatus": end["stopped"]}
+        if end.get("status") == "Failed":
+            return {
+                "TrainingJobStatus": "Failed",
+                "SecondaryStatus": "Failed",
+                "FailureReason": end["failure_reason"],
+            }
+        model = {"S3ModelArtifacts": "s3://b/model.tar.gz"}
+        return {"TrainingJobStatus": "Completed", "SecondaryStatus": "Completed", "ModelArtifacts": model}
+
+
+@settings(max_examples=150, deadline=None)
+@given(graph=graphs(), outcomes=st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=12))
+def test_every_run_ends(
+    definition: dict[str, Any], graph: list[dict[str, int]], outcomes: list[dict[str, Any]]
+) -> None:
+    sagemaker = SageMaker(outcomes)
+    status, said = walk(rewired(definition, graph), "run", sagemaker)
+    assert len(sagemaker.created) <= len(graph) * (1 + REPEATS)
+    assert sagemaker.requests <= len(graph) * (1 + REPEATS) + PATIENCE
+    assert status == "SUCCEEDED" or said[0].removeprefix("Sagefit.") in CLASSES
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+def test_the_same_outcome_for_ever_ends_too(definition: dict[str, Any], outcome: dict[str, Any]) -> None:
+    count = len(attempts_of(definition))
+    chain = [dict.fromkeys((name for name in CLASSES if name != "stopped"), 1) for _ in range(count)]
+    sagemaker = SageMaker([outcome])
+    status, _ = walk(rewired(definition, chain), "run", sagemaker)
+    ends_well = (
+        outcome.get("status") == "Completed" or outcome.get("created") or outcome.get("api_error") == "ResourceInUse"
+    )
+    assert status == ("SUCCEEDED" if ends_well else "FAILED")
+    if outcome.get("failure_reason", "").startswith("InternalServerError"):
+        assert len(sagemaker.created) == count * (1 + REPEATS)

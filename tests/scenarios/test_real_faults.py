@@ -1,0 +1,162 @@
+"""Real troubles on the embedded cloud, and what the attempt after them starts with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from sagefit.paths import ROOT
+from scenarios.conftest import HERE, Cloud, record
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+
+TROUBLES = ["host_memory", "disk", "shared_memory", "launcher_killed", "interrupted", "hangs"]
+HANGS = TROUBLES.index("hangs")
+
+
+@pytest.fixture(scope="module")
+def hard(cloud: Cloud) -> Cloud:
+    """The cloud with the job whose script runs into trouble."""
+    cloud.apply(HERE / "jobs" / "hard.yaml")
+    return cloud
+
+
+def run_of(trouble: int, number: int = 0) -> str:
+    return f"hard-00010{number}-{trouble:06d}"
+
+
+def lines(cloud: Cloud, training_job: str) -> list[str]:
+    """What the script printed, over all launches, without the launcher's own lines."""
+    logs, group = cloud.client("logs"), "/aws/sagemaker/TrainingJobs"
+    streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{training_job}/")["logStreams"]
+    found = [
+        event
+        for stream in streams
+        for event in logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)[
+            "events"
+        ]
+    ]
+    return [event["message"] for event in found if event["message"].startswith(("starts", "step"))]
+
+
+def until(check: Callable[[], Any]) -> Any:
+    """The first true answer of ``check``; fails after a minute of false ones."""
+    end = time.monotonic() + 60
+    while not (answer := check()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("trouble", "failure", "says"),
+    [
+        ("host_memory", "host_memory", "signal 9"),
+        ("disk", "disk", "No space left on device"),
+        ("shared_memory", "shared_memory", "No space left on device"),
+        ("launcher_killed", "host_memory", "exit code: 137"),
+    ],
+)
+def test_the_next_attempt_starts_at_the_checkpoint(hard: Cloud, trouble: str, failure: str, says: str) -> None:
+    name = run_of(TROUBLES.index(trouble))
+    hard.start("hard", name)
+    put_out = record(hard.ended("hard", name))
+    note = put_out["attempts"]["0"]
+    assert (note["attempt"], note["class"]) == ("first", failure), note
+    assert says in note["evidence"]
+    assert put_out["attempt"] == "second"
+    assert lines(hard, f"{name}-0") == ["starts at step 0", "step 0 done", "step 1 done", "step 2 done"]
+    assert lines(hard, f"{name}-1")[0] == "starts at step 3"
+
+
+def test_an_interrupted_spot_job_goes_on_in_the_middle(hard: Cloud) -> None:
+    name = run_of(TROUBLES.index("interrupted"))
+    hard.start("hard", name)
+    put_out = record(hard.ended("hard", name))
+    assert (put_out["attempts"], put_out["attempt"]) == ({}, "first")
+    said = lines(hard, f"{name}-0")
+    assert [line for line in said if line.startswith("starts")] == ["starts at step 0", "starts at step 3"]
+
+
+def process_of(training_job: str, command: str) -> psutil.Process | None:
+    """The process of a training job whose command line has a word."""
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TRAINING_JOB_NAME") == training_job and command in " ".join(process.cmdline()):
+                return process
+        except psutil.Error:
+            continue
+    return None
+
+
+def hanging(hard: Cloud, number: int) -> str:
+    """The name of a run whose first attempt hangs at step 3."""
+    name = run_of(HANGS, number)
+    hard.start("hard", name)
+    until(lambda: hard.training_jobs(name))
+    until(lambda: process_of(f"{name}-0", "container_init.py"))
+    until(lambda: "step 2 done" in _lines(hard, f"{name}-0"))
+    time.sleep(1.5)  # for its checkpoint to be synchronised
+    return name
+
+
+def _lines(hard: Cloud, training_job: str) -> list[str]:
+    try:
+        return lines(hard, training_job)
+    except hard.client("logs").exceptions.ResourceNotFoundException:
+        return []
+
+
+def test_kill_9_of_the_executors_child_is_an_end_like_any_other(hard: Cloud) -> None:
+    name = hanging(hard, 1)
+    child = process_of(f"{name}-0", "container_init.py")
+    assert child
+    left = child.children(recursive=True)
+    assert left
+    child.kill()
+    put_out = record(hard.ended("hard", name))
+    assert put_out["attempts"]["0"]["class"] == "host_memory"
+    assert lines(hard, f"{name}-1")[0] == "starts at step 3"
+    assert not [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize(("number", "command"), [(2, "watch"), (3, "start")])
+def test_kill_9_of_the_command_line_leaves_the_run_alone(hard: Cloud, number: int, command: str) -> None:
+    """A ``watch`` dies while it follows the run; a ``run`` dies after it has started one."""
+    job = HERE / "jobs" / "hard.yaml"
+    if command == "watch":
+        name = hanging(hard, number)
+        arguments = ["watch", name]
+    else:
+        arguments = ["run", str(job), "--yes"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sagefit", *arguments],
+        cwd=ROOT,
+        env=hard.sagefit.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if line.startswith("attempt 0 first"):
+                break
+        os.kill(process.pid, signal.SIGKILL)
+    if command != "watch":
+        name = json.loads(hard.sagefit("runs", job, "--json", "--limit", "1").out)["run"]
+    state = json.loads(hard.sagefit("runs", job, "--json", "--limit", "1").out.splitlines()[0])
+    assert (state["run"], state["status"]) == (name, "RUNNING")
+    child = until(lambda: process_of(f"{name}-0", "container_init.py"))
+    child.kill()
+    done = hard.sagefit("watch", name)
+    assert "attempt 0 first" in done.err
+    assert "attempt 1 second" in done.err
+    assert "succeeded" in done.out

@@ -1,0 +1,55 @@
+"""The table of scenarios: what a run does when its training jobs end in a given way, on the applied state machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scenarios.conftest import SCENARIOS, TABLE, Cloud, outcomes, record, run_name
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+
+
+def notes_in_order(put_out: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the run noted about attempts that did not complete."""
+    return [put_out["attempts"][key] for key in sorted(put_out["attempts"], key=int)]
+
+
+@pytest.mark.parametrize("index", range(len(SCENARIOS)), ids=lambda index: f"{index} {SCENARIOS[index]['why']}")
+def test_scenario(runs: Cloud, index: int) -> None:
+    scenario, name = SCENARIOS[index], run_name(index)
+    execution = runs.ended(scenario["job"], name)
+    put_out = record(execution)
+    notes = notes_in_order(put_out)
+
+    walked = [f"{note['attempt']} {note['class']}" for note in notes]
+    walked += [f"{put_out['attempt']} completed"] if "attempt" in put_out else []
+    assert walked == scenario["walk"]
+
+    last = walked[-1].split()[1]
+    assert execution["status"] == ("SUCCEEDED" if last == "completed" else "FAILED")
+    assert execution.get("error") == (None if last == "completed" else f"Sagefit.{last}")
+
+    happened = [TABLE["outcomes"][outcome] for outcome, _ in outcomes(scenario)]
+    for note in notes:
+        reasons = [outcome["evidence"] for outcome in happened if outcome["class"] == note["class"]]
+        assert any(reason in note["evidence"] for reason in reasons), note
+
+    created = [job.removeprefix(f"{name}-") for job in runs.training_jobs(name)]
+    named = [job for note in notes for job in (*note["repeats"], note["training_job"]) if not _refused(note)]
+    assert {job.removeprefix(f"{name}-") for job in named} <= set(created)
+    assert sum(job[-1] in "bc" for job in created) == scenario.get("repeats", 0)
+    indices = [int(job.rstrip("bc")) for job in created]
+    assert indices == sorted(indices)
+    assert len(set(indices)) == len([note for note in notes if not _refused(note)]) + ("attempt" in put_out)
+
+
+def _refused(note: dict[str, Any]) -> bool:
+    """Whether there never was a training job."""
+    return bool(note["evidence"].startswith("SageMaker."))
+
+
+def test_the_table_is_large_enough() -> None:
+    walks = {(scenario["job"], str(scenario["outcomes"])) for scenario in SCENARIOS}
+    assert len(walks) == len(SCENARIOS) >= 40
