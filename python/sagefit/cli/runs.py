@@ -14,7 +14,7 @@ from sagefit import runs
 from sagefit.cli.shared import JobArgument, target
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
-from sagefit.failures import classify
+from sagefit.failures import classify, read_log
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import load_platform
 from sagefit.runs import Run, RunRecord, view
@@ -85,13 +85,17 @@ def diagnose(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run, or a job for its latest run.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="The FailureReason of a training job.")] = None,
     log: Annotated[
-        Path | None, typer.Option("--log", exists=True, dir_okay=False, help="The training job's log, or its end.")
+        list[Path] | None,
+        typer.Option("--log", exists=True, dir_okay=False, help="A host's log, or its end; once for each host."),
     ] = None,
     exit_code: Annotated[int | None, typer.Option("--exit-code", help="What the training process ended with.")] = None,
+    secondary_status: Annotated[
+        str | None, typer.Option("--secondary-status", help="The SecondaryStatus of a training job.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Say what ended an attempt, with the evidence, and what to change in the job file."""
-    given = reason is not None or log is not None or exit_code is not None
+    given = bool(log) or any(fact is not None for fact in (reason, exit_code, secondary_status))
     if (run is not None) == given:
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
@@ -105,8 +109,8 @@ def diagnose(
         err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
         diagnosis = failed[-1].diagnosis
     else:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log else ()
-        diagnosis = classify(reason, log=lines, exit_code=exit_code)
+        logs = {str(path): read_log(path) for path in log or ()}
+        diagnosis = classify(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
     if as_json:
         print(json.dumps(diagnosis.as_json()))
         return

@@ -77,7 +77,7 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
         gradients=gradients / (ranks if stage >= 2 else 1),
         optimizer=0.0 if offloaded else optimizer / (ranks if stage else 1),
         cast_copies=2 * counts.linear if mixed and not engine and stage < 3 and frozen in (0.0, 4 * total) else 0.0,
-        gathered=_gathered(workload, profile, counts, weights / total, ranks) if stage == 3 else 0.0,
+        gathered=_gathered(workload, profile, counts, (frozen or weights) / total, ranks) if stage == 3 else 0.0,
         buckets=size * _bucket(stage, ranks, trained, counts),
         step=0.0 if offloaded else _step(workload, profile, owned, size, zero=zero),
         load=2 * counts.layer if workload.method == "qlora" else 0.0,
@@ -86,10 +86,14 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
 
 def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored: float, ranks: int) -> float:
     """Bytes of whole layers beside a rank's own shard: two layers of FSDP, or what ZeRO-3 may keep alive."""
-    compute = 4 if workload.precision == "fp32" else 2
+    size = min(4 if workload.precision == "fp32" else 2, stored)
+    linear, embedding = size, size
+    if workload.method == "qlora":
+        linear, embedding = NF4, _unquantized(profile)
     live = 2 * counts.layer if profile.fsdp else LIVE_PARAMETERS + counts.layer
-    others = (counts.embedding + counts.linear) * (1 - 1 / ranks) if ranks > 1 else counts.embedding + counts.linear
-    return min(compute, stored) * min(others, live + counts.embedding)
+    whole = linear * counts.linear + embedding * counts.embedding
+    others = whole * (1 - 1 / ranks) if ranks > 1 else whole
+    return min(others, linear * min(live, counts.linear) + embedding * counts.embedding)
 
 
 def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
@@ -102,12 +106,17 @@ def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
 def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
     """Bytes of the base model under LoRA and QLoRA."""
     if workload.method == "qlora":
-        return NF4 * counts.linear + (4 if profile.float_embeddings else 2) * counts.embedding
+        return NF4 * counts.linear + _unquantized(profile) * counts.embedding
     if workload.base_dtype != "default":
         weight = {"fp32": 4, "16-bit": 2}[workload.base_dtype]
     elif profile.base_16_bit and workload.precision != "fp32":
         weight = 2
     return weight * (counts.embedding + counts.linear)
+
+
+def _unquantized(profile: StackProfile) -> int:
+    """Bytes of a weight that QLoRA does not quantize."""
+    return 4 if profile.float_embeddings else 2
 
 
 def _optimizer(optimizer: str, moment: int) -> float:

@@ -25,7 +25,9 @@ class Sizes:
 
 def sizes(model: Transformer, workload: Workload, profile: StackProfile) -> Sizes:
     """Count elements. The stated parameter count is the truth; all that is no embedding counts as linear layers."""
-    embedding = min(embedding_params(model), 0.9 * model.params)
+    embedding: float = embedding_params(model)
+    if embedding >= model.params:  # the numbers contradict each other, which reading them has noted
+        embedding = 0.9 * model.params
     linear = model.params - embedding
     if profile.unties and model.tied:
         embedding += model.vocab * model.hidden
