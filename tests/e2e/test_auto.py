@@ -42,3 +42,4 @@ def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, 
     assert [attempt["outcome"] for attempt in record["attempts"]] == ["host_memory", "completed"]
     assert [attempt["name"] for attempt in record["attempts"]] == ["main", first["next"]["host_memory"]]
     assert record["attempts"][1]["instance_type"] == "ml.r5.large"
+    world.sagefit("destroy", job, "--yes")  # the platform's own removal is tested on the same cloud

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "quickstart"
 
 
 @pytest.fixture(scope="module")
-def digits(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def digits(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """A job file, and what its first run printed."""
     job = yaml.safe_load((ROOT / "jobs" / "quickstart.yaml").read_text(encoding="utf-8"))
     job["code"] |= {"source_dir": str(EXAMPLE)}
@@ -30,7 +31,8 @@ def digits(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     file.write_text(yaml.safe_dump(job | {"name": "learned"}), encoding="utf-8")
     done = world.sagefit("run", file, "--yes")
     assert f"--cloud local size {file} --runs" in done.err
-    return file, done.out
+    yield file, done.out
+    world.sagefit("destroy", file, "--yes")  # the platform's own removal is tested on the same cloud
 
 
 def sized(world: World, file: Path, *options: str) -> dict[str, Any]:
