@@ -82,7 +82,9 @@ def test_reports_that_are_not_packed_are_read_too(bucket: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"no archive", archive(sagefit=REPORT)[:60], archive(sagefit={"schema": 2}), archive(sagefit=b"{")]
+    "body",
+    [b"", b"no archive", archive(sagefit=REPORT)[:60], archive(sagefit={"schema": 2}), archive(sagefit=b"{")],
+    ids=["empty", "no archive", "cut off", "another schema", "no JSON"],  # archives hold the time they were made
 )
 def test_what_is_no_report_is_none(bucket: Any, body: bytes) -> None:
     put(bucket, "output.tar.gz", body)
