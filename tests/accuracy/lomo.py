@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from accuracy.runs import Run
-from sagefit.memory import GIB, bounds, predict, vision, vision_fit
+from sagefit.memory import GIB, bounds, forget, vision, vision_fit
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES
 from sagefit.memory.workload import Stack
@@ -146,11 +146,11 @@ def _fitted_without(rest: Sequence[Run], held: Sequence[Run]) -> Iterator[None]:
 
     def _use(logits: int) -> None:
         PROFILES[FITTED] = replace(kept, logits=logits, logits_checkpointed=logits)
-        predict.cache_clear()
+        forget()
 
     try:
         _use(min(CANDIDATES, key=wrong))
         yield
     finally:
         PROFILES[FITTED] = kept
-        predict.cache_clear()
+        forget()

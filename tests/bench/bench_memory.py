@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from accuracy import baselines, lomo, runs  # noqa: E402
 from accuracy.verdicts import verdicts  # noqa: E402
-from sagefit.memory import bounds, predict  # noqa: E402
+from sagefit.memory import bounds, forget  # noqa: E402
 
 PAGE = ROOT / "docs" / "accuracy.md"
 BOUNDS = ROOT / "python" / "sagefit" / "memory" / "bounds.json"
@@ -172,7 +172,7 @@ def main(arguments: list[str]) -> int:
     # The page shows verdicts with the bounds that stand in the file.
     if not _agrees(BOUNDS, bounds_json(), write="--check" not in arguments):
         return 1
-    predict.cache_clear()
+    forget()
     bounds.load.cache_clear()
     text = page()
     if not _agrees(PAGE, text, write="--check" not in arguments):

@@ -22,7 +22,6 @@ from sagefit.memory.workload import (
 )
 
 
-@lru_cache(maxsize=4096)
 def predict(workload: Workload, placement: Placement) -> Prediction | None:
     """Predict the peak memory of one GPU and of one host; None when nothing is known of the model.
 
@@ -107,3 +106,9 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
     if not isinstance(model, Tabular) and workload.ranks(placement) > 1 and workload.sharding == "none":
         notes.append(f"every one of {workload.ranks(placement)} GPUs holds the whole model: memory.sharding is none")
     return tuple(notes)
+
+
+def forget() -> None:
+    """Predict anew what was predicted already: after a table or a constant has changed."""
+    _predicted.cache_clear()
+    transformer.worst_stack.cache_clear()
