@@ -1,6 +1,14 @@
-"""Shared by all tests: job files live in a folder of their own, and nothing touches the checkout's state."""
+"""Shared by all tests: nothing depends on this user's caches, on chance or on how busy the machine is."""
 
 import os
 from pathlib import Path
 
+from hypothesis import settings
+
 os.environ["SAGEFIT_CATALOG"] = str(Path(__file__).parent / "no-catalog")  # prices do not depend on this user's cache
+
+# The same examples every time, so that a change that is not at fault is not stopped by a new find.
+# HYPOTHESIS_PROFILE=search looks for new ones.
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.register_profile("search", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
