@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo job plan size platform review test lint docs bench bench-memory lock clean
+.PHONY: help setup demo job plan size platform review test snapshot lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -53,6 +53,9 @@ review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
 test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terraform
 	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
 
+snapshot: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: accept what plans are now, in tests/plans; read the diff before you commit
+	@$(PY) -m pytest tests/plans --snapshot-update $(ARGS)
+
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files
 
@@ -68,12 +71,13 @@ bench-memory: $(VENV)/.ready $(VENV)/.dev ## how good the memory prediction is; 
 	@$(PY) tests/bench/bench_memory.py
 
 # UPGRADE=1 moves every package to its newest version; without it only what pyproject.toml asks for changes.
-COMPILE = .sagefit/uv/bin/uv pip compile --quiet pyproject.toml --universal --python-version 3.10 --generate-hashes \
+COMPILE = .sagefit/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
   --no-emit-index-url --no-annotate --no-header $(if $(UPGRADE),--upgrade)
-lock: $(VENV)/.installed ## [UPGRADE=1]: write requirements.lock and requirements-dev.lock anew
+lock: $(VENV)/.installed ## [UPGRADE=1]: write the lock files of Python packages anew
 	@$(PY) -m venv .sagefit/uv && .sagefit/uv/bin/pip install -qq --disable-pip-version-check uv
-	@$(COMPILE) --group build -o requirements.lock
-	@$(COMPILE) --group dev --constraints requirements.lock -o requirements-dev.lock
+	@$(COMPILE) pyproject.toml --group build -o requirements.lock
+	@$(COMPILE) pyproject.toml --group dev --constraints requirements.lock -o requirements-dev.lock
+	@echo checkov | $(COMPILE) - -o requirements-checkov.lock # an environment of its own: it pins an old boto3
 
 # Terraform states, tfvars and saved plans stay, except those of the embedded cloud, which end with it.
 clean: ## stop the embedded cloud, remove what setup and the checks made; states are kept

@@ -284,6 +284,12 @@ locals {
           ]
         },
         {
+          Sid      = "ReadMetrics"
+          Effect   = "Allow"
+          Action   = "cloudwatch:GetMetricData"
+          Resource = "*"
+        },
+        {
           Sid      = "ReadPlatform"
           Effect   = "Allow"
           Action   = "ssm:GetParameter"

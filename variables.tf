@@ -155,8 +155,8 @@ variable "max_keep_alive_seconds" {
   nullable    = false
 
   validation {
-    condition     = var.max_keep_alive_seconds >= 0 && var.max_keep_alive_seconds <= 21600
-    error_message = "max_keep_alive_seconds must be between 0 and 21600 (SageMaker KeepAlivePeriodInSeconds)."
+    condition     = var.max_keep_alive_seconds >= 0 && var.max_keep_alive_seconds <= 21600 && floor(var.max_keep_alive_seconds) == var.max_keep_alive_seconds
+    error_message = "max_keep_alive_seconds must be a whole number between 0 and 21600 (SageMaker KeepAlivePeriodInSeconds)."
   }
 }
 
@@ -177,7 +177,7 @@ variable "name" {
   }
 
   validation {
-    condition     = length("sagefit-${var.name}-123456789012-${data.aws_region.this.id}-checkpoints") <= 63
+    condition     = length(var.name) > 20 || length("sagefit-${var.name}-123456789012-${data.aws_region.this.id}-checkpoints") <= 63
     error_message = "name is too long for this Region: sagefit-<name>-<account>-<region>-checkpoints may have at most 63 characters (S3). Shorten it."
   }
 }
@@ -206,6 +206,11 @@ variable "network" {
   validation {
     condition     = length(var.network.security_group_ids) <= 5
     error_message = "network.security_group_ids may hold at most 5 groups (SageMaker VpcConfig)."
+  }
+
+  validation {
+    condition     = (length(var.network.subnet_ids) == 0) == (length(var.network.security_group_ids) == 0)
+    error_message = "network: give subnet_ids and security_group_ids together, or neither."
   }
 }
 
@@ -250,6 +255,11 @@ variable "tags" {
     condition     = alltrue([for value in values(var.tags) : length(value) <= 256])
     error_message = "tags: values may have at most 256 characters."
   }
+
+  validation {
+    condition     = alltrue([for text in concat(keys(var.tags), values(var.tags)) : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$", text))])
+    error_message = "tags: keys and values are made of letters, digits, spaces and _.:/=+-@ (SageMaker)."
+  }
 }
 
 variable "warm_pools" {
@@ -278,5 +288,10 @@ variable "warm_pools" {
       for pool in var.warm_pools : contains(var.allowed_instance_types, pool.instance_type)
     ])
     error_message = "warm_pools[*].instance_type must be one of allowed_instance_types."
+  }
+
+  validation {
+    condition     = alltrue([for pool in var.warm_pools : pool.keep_alive_seconds <= var.max_keep_alive_seconds])
+    error_message = "warm_pools[*].keep_alive_seconds is over max_keep_alive_seconds (SageMaker's default quota is 3600 s); raise max_keep_alive_seconds where the account's quota allows more."
   }
 }

@@ -1,4 +1,4 @@
-"""Write the pages that are made from code: ``make docs``. The tests compare them with what is committed."""
+"""Write the pages that are made from code: ``make docs``. With ``--check`` only say which are out of date."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sagefit.job.schema import schema
+from tables import with_tables
 
-HERE = Path(__file__).parent
+from sagefit.job.schema import schema
+from sagefit.paths import ROOT
+
 EXIT_CODES = """
 Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 does not fit, 4 refused (a stale plan, an edited render, over
 `max_price`, not confirmed), 130 interrupted. Results go to standard output, progress and errors to standard error.
@@ -18,8 +20,18 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 does not fit, 4 refuse
 """
 
 
-def pages() -> dict[str, str]:
-    """The generated pages by file name."""
+def pages() -> dict[Path, str]:
+    """The generated pages by path, and those with generated tables."""
+    tables = [ROOT / "docs" / "platform.md", *sorted(ROOT.glob("modules/*/README.md"))]
+    return {
+        ROOT / "docs" / "cli.md": commands(),
+        ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
+        **{page: with_tables(page) for page in tables},
+    }
+
+
+def commands() -> str:
+    """The ``--help`` of every command."""
     command = [
         sys.executable,
         "-m",
@@ -34,13 +46,19 @@ def pages() -> dict[str, str]:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     title, rest = html.unescape(done.stdout).split("\n", 1)
-    return {
-        "cli.md": f"{title}\n{EXIT_CODES}{rest.rstrip()}\n",
-        "job.schema.json": json.dumps(schema(), indent=2) + "\n",
-    }
+    return f"{title}\n{EXIT_CODES}{rest.rstrip()}\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write what is out of date, or with ``--check`` name it; 1 if ``--check`` found something."""
+    check = "--check" in arguments
+    stale = {page: text for page, text in pages().items() if page.read_text(encoding="utf-8") != text}
+    for page, text in stale.items():
+        if not check:
+            page.write_text(text, encoding="utf-8")
+        print(f"{page.relative_to(ROOT)} {'is out of date: make docs' if check else 'written'}")
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (HERE / name).write_text(text, encoding="utf-8")
-        print(f"docs/{name}")
+    sys.exit(main(sys.argv[1:]))

@@ -16,6 +16,7 @@ variable "attempts" {
     max_runtime_seconds = optional(number)
     max_wait_seconds    = optional(number)
     max_pending_seconds = optional(number)
+    memory_percent      = optional(number)
     next                = optional(map(string))
   }))
   nullable = false

@@ -12,10 +12,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from job_files import auto_job, changed, write_job
-from sagefit.attempts import PlannedAttempt, check_allowed, check_max_price, plan_attempts, worst_case_usd
+from sagefit.attempts import (
+    PlannedAttempt,
+    check_allowed,
+    check_max_price,
+    plan_attempts,
+    repeats_note,
+    worst_case_usd,
+)
 from sagefit.attempts.advice import advise, nearest
 from sagefit.attempts.changes import changes_of
 from sagefit.attempts.cost import worst_path
+from sagefit.attempts.limits import LOOKS
 from sagefit.attempts.market import choices
 from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, INVALID, REFUSED, SagefitError
@@ -462,6 +470,74 @@ def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
     assert caught.value.exit_code == REFUSED
     with pytest.raises(SagefitError, match=r"no price of ml\.m5\.large in mars-north-1"):
         check_max_price(job, plan_attempts(job), "mars-north-1")
+
+
+def test_repeats_after_errors_of_aws_are_told_beside_the_worst_case(tmp_path: Path) -> None:
+    """Each attempt of the dearest path may be lost twice at its time limit; a limit on the price is about the path."""
+    job = load_job(str(write_job(tmp_path, {"max_price": 0.12})))
+    usd = worst_case_usd(plan_attempts(job), REGION)
+    assert usd
+    check_max_price(job, plan_attempts(job), REGION)
+    assert repeats_note(usd) == f"repeats after internal errors of AWS could add at most {2 * usd:.2f} USD"
+
+
+LONG = {f"parameter_{index}": "v" * 2500 for index in range(60)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "rule", "knob"),
+    [
+        (
+            {"attempts.0.max_runtime_seconds": LOOKS - 1200 + 1},
+            "resources.poll_interval",
+            "holds 2600 looks, and one every 1 s does not cover the 43 min 21 s",
+            "raise it to 2 s or more, remove it",
+        ),
+        ({"hyperparameters": LONG}, "attempts[0]", "the request of attempt small has 15", "a file of the code"),
+        (
+            {"attempts.1.hyperparameters": {f"parameter_{index}": 1 for index in range(99)}},
+            "attempts[1]",
+            "attempt large has 101 entries in hyperparameters, the job's own included; a training job takes 100",
+            "a file of the code",
+        ),
+        (
+            {"environment": {"A": 1, "B": 2}, "attempts.0.environment": {f"V{index}": 1 for index in range(98)}},
+            "attempts[0]",
+            "attempt small has 100 entries in environment, the job's own included; a training job takes 99",
+            "a file of the code",
+        ),
+        (
+            {
+                "hyperparameters": dict(list(LONG.items())[:40]),
+                "resources": {"max_runtime": "20m"},
+                "attempts": [{"name": f"attempt-{index}", "instance_type": "ml.m5.large"} for index in range(11)],
+            },
+            "attempts",
+            "11 attempts repeat the request, and the definition of the state machine has 1,1",
+            "remove attempts",
+        ),
+    ],
+    ids=["looks", "request", "hyperparameters", "environment", "definition"],
+)
+def test_what_the_services_would_refuse_of_all_together_is_refused(
+    tmp_path: Path, changes: dict[str, Any], field: str, rule: str, knob: str
+) -> None:
+    job = load_job(str(write_job(tmp_path, changes)))
+    with pytest.raises(SagefitError) as caught:
+        plan_attempts(job)
+    assert caught.value.exit_code == INVALID
+    assert f": {field}: " in caught.value.message
+    assert rule in caught.value.message
+    assert knob in caught.value.message
+
+
+def test_what_the_services_just_take_is_taken(tmp_path: Path) -> None:
+    changes = {
+        "attempts.0.max_runtime_seconds": LOOKS - 1200,
+        "hyperparameters": dict(list(LONG.items())[:50]),
+        "attempts.1.hyperparameters": {f"number_{index}": 1 for index in range(50)},
+    }
+    assert len(plan_attempts(load_job(str(write_job(tmp_path, changes))))) == 2
 
 
 def test_a_type_that_the_platform_does_not_allow_is_refused(tmp_path: Path) -> None:

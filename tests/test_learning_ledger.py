@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -15,12 +18,13 @@ from moto import mock_aws
 from rich.console import Console
 
 from job_files import auto_job
-from sagefit.failures import classify
+from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, classify, decided, table
 from sagefit.memory.peaks import Record
-from sagefit.runs import AttemptRecord, RunRecord, clients, expected, reports, view
+from sagefit.runs import AttemptRecord, Run, RunRecord, clients, expected, reports, view
 from sagefit.runs.execution import attempt_index
-from sagefit.runs.ledger import _linked
+from sagefit.runs.ledger import _linked, _routed
 from sagefit.runs.peaks import _record
+from sagefit.target import Target
 from test_watch import RUN
 
 GIB = 1024**3
@@ -109,6 +113,22 @@ def test_missing_keys_and_buckets_are_no_failure(bucket: Any) -> None:  # noqa: 
 def test_torchs_own_peak_counts_where_samples_missed_it() -> None:
     short = REPORT | {"torch": [REPORT["torch"][0] | {"peak_reserved_bytes": 15 * GIB}]}
     assert reports.gpu_peak_gib([short]) == 15
+
+
+def test_the_fullest_host_counts() -> None:
+    other = {
+        "host_memory": {"peak_bytes": 15 * GIB, "limit_bytes": 16 * GIB},
+        "shared_memory": {"peak_bytes": 1, "total_bytes": 4},
+        "gpus": [{"peak_bytes": 21 * GIB, "total_bytes": 22 * GIB}],
+        "disks": [{"path": "/", "peak_bytes": 5, "total_bytes": 50}, {"path": "/tmp", "peak_bytes": None}],
+    }
+    assert reports.utilisation([REPORT, other]) == {
+        "host_memory": 93.75,
+        "gpu_memory": pytest.approx(95.45, abs=0.01),
+        "shared_memory": 25,
+        "disk": 10,
+    }
+    assert reports.utilisation([{"host_memory": {"peak_bytes": 5, "limit_bytes": None}, "disks": [{}]}]) == {}
 
 
 def attempt(**changes: Any) -> AttemptRecord:
@@ -203,6 +223,81 @@ def test_what_a_failed_run_ends_with_says_what_to_do() -> None:
     (last,) = _linked([attempt(outcome="host_memory", diagnosis=died)])
     assert last.diagnosis
     assert last.next_step == last.diagnosis.remedies[0]
+
+
+LOST = "AlgorithmError: sagefit: code: train.py ended with exit code 1: ncclRemoteError, exit code: 1"
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+def test_a_launcher_speaks_for_its_own_host_only() -> None:
+    """Of several hosts one may have run out of memory, and SageMaker tells what another one said."""
+    concluded = "sagefit: code: train.py ended with exit code 1: ncclRemoteError"
+    assert decided(LOST)
+    assert decided(LOST, hosts=2) is None
+    assert decided(LOST.replace("code", "disk", 1), hosts=2)
+    two = {"algo-1": ["Traceback (most recent call last):", "ncclRemoteError", concluded], "algo-2": ["step 3", FULL]}
+    assert classify(LOST, log=two).failure_class == "gpu_memory"
+    assert classify(LOST, log=[FULL]).failure_class == "code"
+    found = classify(LOST, log={**two, "algo-2": ["step 3"]}, utilisation={"gpu_memory": 99})
+    assert (found.failure_class, found.evidence) == ("code", "train.py ended with exit code 1: ncclRemoteError")
+
+
+def test_a_run_goes_on_by_what_it_took_a_failure_for() -> None:
+    """The state machine reads the reason alone: the log came later, and to other eyes."""
+    reason = "AlgorithmError: , exit code: 1"
+    died = attempt(outcome="gpu_memory", diagnosis=classify(reason, log=[FULL]), failure_reason=reason)
+    first, second = _linked([_routed(died, note("code")), attempt(index=1, name="larger")])
+    assert (first.outcome, first.routed_by, second.started_by) == ("gpu_memory", "code", "code of main")
+    assert _routed(died, note("gpu_memory")).routed_by == ""
+    assert _routed(died, note("code", training_job="tune-261121-120000-0b")) is died
+    record = RunRecord(RUN, "FAILED", datetime.now(timezone.utc), None, [first], error="Sagefit.code")
+    assert view.results(record) == [f"failed: Sagefit.code, which was gpu_memory: {FULL}"]
+
+
+def note(failure: str, training_job: str = "tune-261121-120000-0") -> dict[str, Any]:
+    """What a state machine notes of a failure."""
+    return {"class": failure, "training_job": training_job}
+
+
+def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The last lines of a log can come late; after that a watch knows the attempt and asks for nothing."""
+    ended = RunRecord(RUN, "RUNNING", datetime.now(timezone.utc), None, [attempt(outcome="code")])
+    known: list[set[str]] = []
+
+    def read(run: Run, *, known: dict[str, AttemptRecord], asked: list[set[str]] = known) -> RunRecord:  # noqa: ARG001
+        asked.append(set(known))
+        return ended
+
+    module = sys.modules["sagefit.runs.watch"]  # the package has a function of that name
+    monkeypatch.setattr(module, "read_run", read)
+    reader = module._Reader(RUN, Target("aws", tmp_path), logs=False)
+    for _ in range(3):
+        reader.read()
+    assert known == [set(), set(), {"tune-261121-120000-0"}]
+
+
+def test_a_watch_says_once_what_became_of_a_repeated_attempt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = sys.modules["sagefit.runs.watch"]
+    monkeypatch.setattr(module.time, "sleep", lambda _seconds: None)
+    lost = attempt(outcome="internal", diagnosis=classify("InternalServerError: no"))
+    again = attempt(outcome="", status="Training", training_job="tune-261121-120000-0b")
+    now = datetime.now(timezone.utc)
+    records = [RunRecord(RUN, status, now, None, [lost, again]) for status in ("RUNNING", "RUNNING", "SUCCEEDED")]
+    module._lines(SimpleNamespace(read=lambda: records.pop(0)), 0)
+    assert capsys.readouterr().err.splitlines() == [
+        "attempt 0 main on ml.g5.12xlarge: internal: InternalServerError: no",
+        "attempt 0 main again on ml.g5.12xlarge: Training",
+    ]
+
+
+def test_throttling_has_remedies_of_its_own() -> None:
+    error = "SageMaker.ThrottlingException: Rate exceeded (Service: SageMaker, Status Code: 400)"
+    throttled = classify(create_error=error)
+    assert (throttled.failure_class, throttled.remedies) == ("internal", REMEDIES_OF_PATTERN["*Throttling*"])
+    assert classify(create_error="SageMaker.InternalFailure: x").remedies == REMEDIES["internal"]
+    assert REMEDIES_OF_PATTERN.keys() <= {row.glob for row in table()}
 
 
 def test_predictions_are_of_what_ran() -> None:

@@ -1,18 +1,25 @@
-"""The modules' own tests: every ``*.tftest.hcl`` file, with a mocked provider, in a copy of the checkout."""
+"""The modules' own tests: every ``*.tftest.hcl`` file, with a mocked provider, in a copy of the checkout.
+
+Each rule of a module has a run that fires it and no other, so that a rule that is lost or loosened is missed.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import re
 from pathlib import Path
 
 import pytest
 
 from checkout import copy_tree
-from sagefit.paths import ROOT, home
-from sagefit.toolchain import terraform_binary, terraform_environment
+from sagefit.paths import ROOT
+from terraform.rules import rules_of
+from terraform.runs import TestFile, missed_rules, refused_plans, test_files
 
-FILES = sorted(path.relative_to(ROOT) for path in ROOT.glob("**/*.tftest.hcl") if ".terraform" not in path.parts)
+FILES = test_files(ROOT)
+ACCEPTING = [file for file in FILES if file.acceptances]
+# What the runs plan: all modules and both roots, by their paths from the top.
+SUBJECTS = sorted([".", "job", *(str(folder.relative_to(ROOT)) for folder in (ROOT / "modules").iterdir())])
+RULES = {subject: rules_of(ROOT / subject) for subject in SUBJECTS}
 
 
 @pytest.fixture(scope="module")
@@ -22,29 +29,32 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def test_every_module_has_tests() -> None:
-    tested = {file.parts[1] for file in FILES if file.parts[0] == "modules"}
-    assert tested == {folder.name for folder in (ROOT / "modules").iterdir() if folder.is_dir()}
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_module_is_planned(subject: str) -> None:
+    assert any(str(file.root / run.source) == subject for file in FILES for run in file.acceptances)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_messages_tell_rules_apart(subject: str) -> None:
+    assert len(set(RULES[subject])) == len(RULES[subject])
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_messages_name_the_knob(subject: str) -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in (ROOT / subject).glob("*.tf"))
+    knobs = "|".join(re.findall(r'^variable "(\w+)"', text, re.MULTILINE))
+    for rule in RULES[subject]:
+        assert re.search(rf"\b({knobs})\b", rule.message), rule
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", FILES, ids=str)
-def test_terraform(tree: Path, file: Path) -> None:
-    root = tree / (Path(*file.parts[:2]) if file.parts[0] == "modules" else ".")
-    folder = (tree / file).parent.relative_to(root)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "AWS_"))}
-    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1"}
-    for arguments in (
-        ["init", "-backend=false", f"-test-directory={folder}"],
-        ["test", "-no-color", f"-test-directory={folder}", f"-filter={folder / file.name}"],
-    ):
-        done = subprocess.run(
-            [terraform_binary(home()), f"-chdir={root}", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    passed = int(done.stdout.rsplit("Success! ", 1)[1].split()[0])
-    assert passed > 0
+@pytest.mark.parametrize("file", ACCEPTING, ids=lambda file: str(file.path))
+def test_runs_that_expect_a_plan(tree: Path, file: TestFile) -> None:
+    assert (refused := refused_plans(tree, file)) == "", refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str) -> None:
+    problems = missed_rules(tree, subject, RULES[subject], FILES)
+    assert not problems, "\n".join(problems)

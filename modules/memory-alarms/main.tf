@@ -256,7 +256,8 @@ resource "aws_sns_topic" "this" {
   name = local.topic_name
   # By alias where the key is ours: its name is known at plan.
   kms_master_key_id = var.topic_key.create ? local._key_alias : var.topic_key.id
-  tags              = var.context.tags
+  # The alarms that report here. An alarm that is left out is no resource, and a policy can only look at resources.
+  tags = merge(var.context.tags, { "sagefit:alarms" = join(" ", keys(local.alarms)) })
 
   depends_on = [aws_kms_alias.topic]
 }

@@ -23,13 +23,12 @@ locals {
 
   # An attempt of the pool's shape takes part in the pool.
   _pooled = [
-    for a in var.attempts : try(
-      !a.spot
-      && a.instance_type == local._pool.instance_type
-      && a.instance_count == local._pool.instance_count
-      && (a.volume_size_gb == null || a.volume_size_gb == local._pool.volume_size_gb),
-      false,
-    )
+    for a in var.attempts : try(alltrue([
+      !a.spot,
+      a.instance_type == local._pool.instance_type,
+      a.instance_count == local._pool.instance_count,
+      a.volume_size_gb == null || a.volume_size_gb == local._pool.volume_size_gb,
+    ]), false)
   ]
   _attempts = [
     for i, a in var.attempts : {
@@ -169,12 +168,19 @@ locals {
       RetryStrategy     = var.resources.retry_attempts == null ? null : { MaximumRetryAttempts = var.resources.retry_attempts }
       RemoteDebugConfig = var.resources.remote_debug ? { EnableRemoteDebug = true } : null
       Tags = [
-        for key, value in merge(local.tags, { "sagefit:attempt" = a.name }) : { Key = key, Value = value }
+        for key, value in merge(
+          local.tags,
+          { "sagefit:attempt" = a.name },
+          a.memory_percent == null ? {} : { "sagefit:memory-percent" = tostring(a.memory_percent) },
+        ) : { Key = key, Value = value }
       ]
     } : k => v if v != null }
   ]
 
-  # The longest a run can take in training jobs: every attempt, in full.
+  # The longest a run can take in training jobs while AWS itself does not fail:
+  # every attempt, in full. Repeats after errors of AWS are not in it: they seldom
+  # come, mostly before training starts, and go on from the checkpoint. The
+  # deadline of the state machine bounds them.
   worst_case_seconds = sum(concat([0], [
     for a in var.attempts :
     (a.max_wait_seconds != null ? a.max_wait_seconds : a.max_runtime_seconds)

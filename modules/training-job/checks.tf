@@ -29,10 +29,3 @@ check "remote_debug_opens_a_way_in" {
     error_message = "resources.remote_debug: opens a shell through Systems Manager into a job whose network is restricted."
   }
 }
-
-check "polls_fit_into_the_history" {
-  assert {
-    condition     = local.worst_case_seconds / local.poll_seconds <= 2770
-    error_message = "resources.poll_seconds: an execution holds about 2770 looks at a training job (25,000 events), fewer than this job's time limits may need. Raise it, or leave it out to have it computed."
-  }
-}

@@ -28,18 +28,20 @@ locals {
   ]
 
   # One Choice rule per row. The order of the table is kept: the first match wins.
-  _patterns = jsondecode(file("${path.module}/failures.json")).patterns
   _rows = {
-    for where in ["create_error", "secondary_status", "failure_reason"] :
-    where => [for p in local._patterns : p if p.where == where]
+    for where in ["create_error", "secondary_status", "failure_reason"] : where => [
+      for p in jsondecode(file("${path.module}/failures.json")).patterns : { class = p.class, glob = p.glob } if p.where == where
+    ]
   }
 
   # A standard execution may have 25,000 events and a look at the training job
-  # costs 9. At 2000 looks for the allowed time a third of them is left for
-  # waiting, starting and uploading; the time limit ends a run before its
-  # history is full.
+  # costs 9. Room for 2600 looks leaves the rest for starting and ending. At 2000
+  # looks for the allowed time, 30 % of it is left for waiting, uploading and
+  # repeats; the time limit ends a run before its history is full, whatever
+  # repeats add.
+  _looks            = 2600
   poll_seconds      = var.resources.poll_seconds != null ? var.resources.poll_seconds : max(30, ceil(local.worst_case_seconds / 2000))
-  _deadline_seconds = max(2600 * local.poll_seconds, local.worst_case_seconds + 3600)
+  _deadline_seconds = local._looks * local.poll_seconds
 
   # New roles and policies take seconds to work everywhere, and throttling and
   # service errors pass: such refusals are tried again, this often in a run.
@@ -329,10 +331,12 @@ locals {
   )
 
   # Classes that a rule can find; code is what is left when none matches.
-  _classes = [
-    for c in local.failure_classes : c
-    if c == "code" || contains([for p in local._patterns : p.class if contains(keys(local._rows), p.where)], c)
-  ]
+  _found   = distinct(flatten([for rows in values(local._rows) : rows[*].class]))
+  _classes = [for c in local.failure_classes : c if c == "code" || contains(local._found, c)]
+
+  # Sizes in bytes, rounded up to three: four letters of base64.
+  _definition_bytes = length(base64encode(jsonencode(local.definition))) / 4 * 3
+  _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(local.requests[i]))) / 4 * 3 }
 
   definition = {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))

@@ -1,8 +1,14 @@
 # Role of the state machine: creates this job's training jobs and no others.
 locals {
-  # A scheduled run is named by EventBridge Scheduler, which needs more room.
-  _run_prefixes = distinct([var.name, local._schedule_run_prefix])
-  _job_arns     = [for p in local._run_prefixes : "${local._training_job_arn_all}${p}-*"]
+  # <job>-<yymmdd>-<hhmmss>-<attempt>, letter by letter: the runs of a job whose
+  # name only begins like this one's, as "bert-large" does, are not covered. A
+  # scheduled run is named by EventBridge Scheduler in a form of its own, for
+  # which everything that begins alike has to be covered.
+  _tries = [for digits in range(1, length(tostring(length(var.attempts) - 1)) + 2) : join("", [for _ in range(digits) : "?"])]
+  _job_arns = concat(
+    [for try in local._tries : "${local._training_job_arn_all}${var.name}-??????-??????-${try}"],
+    var.schedule == null ? [] : ["${local._training_job_arn_all}${local._schedule_run_prefix}-*"],
+  )
 
   _allow_create = {
     Sid      = "CreateTrainingJobsOfThisJob"

@@ -42,6 +42,6 @@ output "state_machine_policy" {
 }
 
 output "worst_case_seconds" {
-  description = "The longest a run can spend in training jobs: every attempt at its time limit."
+  description = "The longest a run can spend in training jobs: every attempt at its time limit. Repeats after errors of AWS itself come on top, until the definition's TimeoutSeconds."
   value       = local.worst_case_seconds
 }

@@ -1,4 +1,7 @@
 resource "aws_sfn_state_machine" "this" {
+  #checkov:skip=CKV_AWS_284:A run is a handful of states that wait, and its history times each of them; tracing turns X-Ray on for who pays for it
+  #checkov:skip=CKV_AWS_285:Everything is logged but the data of the states, which repeats hyperparameters and environment of every training job
+
   name       = local.state_machine_name
   role_arn   = local._state_machine_role
   definition = jsonencode(local.definition)
@@ -31,7 +34,7 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = var.code == null || contains(local._code_files, try(var.code.entry_point, ""))
+      condition     = var.code == null || length(local._code_files) == 0 || contains(local._code_files, try(var.code.entry_point, ""))
       error_message = "code.entry_point: the script must exist inside code.source_dir and must not be excluded. Give its path relative to code.source_dir, or loosen code.exclude."
     }
 
@@ -103,6 +106,27 @@ resource "aws_sfn_state_machine" "this" {
     precondition {
       condition     = alltrue([for a in local._attempts : a.keep_alive_seconds <= local._max_keep_alive_seconds])
       error_message = "attempts[*].keep_alive_seconds: this platform keeps instances for ${local._max_keep_alive_seconds} seconds at most. Lower it, or raise resources.max_keep_alive_seconds or the platform's limit."
+    }
+
+    precondition {
+      condition     = local.worst_case_seconds <= local._looks * local.poll_seconds
+      error_message = "resources.poll_seconds: the history of a run (25,000 events) holds ${local._looks} looks, and one every ${local.poll_seconds} s does not cover the ${local.worst_case_seconds} s that the attempts may take together. Set it to ${ceil(local.worst_case_seconds / local._looks)} or more, leave it out to have it computed, or lower attempts[*].max_runtime_seconds."
+    }
+
+    precondition {
+      condition     = local._deadline_seconds <= 31536000
+      error_message = "attempts[*].max_runtime_seconds, max_wait_seconds, max_pending_seconds: a run may take a year (Step Functions), and these attempts may take ${ceil(local.worst_case_seconds / 86400)} days together, to which 30 % are added. Lower them, or remove attempts."
+    }
+
+    # Half of what may pass between states is left for what AWS adds to a description, and for the record of the run.
+    precondition {
+      condition     = alltrue([for size in local._request_bytes : size <= 131072])
+      error_message = "hyperparameters, environment, channels, tags: the request of attempt ${join(", ", [for name, size in local._request_bytes : "${name} has ${size} bytes" if size > 131072])}, and 131072 fit, because the description of a training job repeats it and 262,144 bytes pass between states (Step Functions). Put long values into a file of the code."
+    }
+
+    precondition {
+      condition     = local._definition_bytes <= 1048576
+      error_message = "attempts: the definition of the state machine has ${local._definition_bytes} bytes and may have 1,048,576 (Step Functions), because every attempt repeats the whole request. Remove attempts, or put long hyperparameters, environment variables and channels into a file of the code."
     }
 
     precondition {

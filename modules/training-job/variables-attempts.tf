@@ -6,6 +6,7 @@ variable "attempts" {
     - `hyperparameters`, `environment`: override the job's.
     - `volume_size_gb`: null takes the warm pool's or the job's; `keep_alive_seconds` keeps the instances warm afterwards.
     - `max_runtime_seconds`; `max_wait_seconds` (spot only, waiting included); `max_pending_seconds` (wait for capacity).
+    - `memory_percent`: share of the usable memory that the prediction's upper bound takes, of the GPU or the host, whichever is fuller; kept as the tag `sagefit:memory-percent`.
     - `next`: for each failure class the later attempt that follows it. A class without an entry ends the run.
   EOT
   type = list(object({
@@ -21,6 +22,7 @@ variable "attempts" {
     max_runtime_seconds = optional(number, 86400)
     max_wait_seconds    = optional(number)
     max_pending_seconds = optional(number)
+    memory_percent      = optional(number)
     next                = optional(map(string), {})
   }))
   nullable = false
@@ -76,8 +78,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.max_runtime_seconds >= 1 && a.max_runtime_seconds <= 2419200])
-    error_message = "attempts[*].max_runtime_seconds: 1 to 2419200, which is 28 days (API)."
+    condition     = alltrue([for a in var.attempts : a.max_runtime_seconds >= 1 && a.max_runtime_seconds <= 2419200 && floor(a.max_runtime_seconds) == a.max_runtime_seconds])
+    error_message = "attempts[*].max_runtime_seconds: a whole number from 1 to 2419200, which is 28 days (API)."
   }
 
   validation {
@@ -96,13 +98,13 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : try(a.max_wait_seconds <= 2419200, a.max_wait_seconds == null)])
-    error_message = "attempts[*].max_wait_seconds: at most 2419200, which is 28 days. Lower it."
+    condition     = alltrue([for a in var.attempts : try(a.max_wait_seconds <= 2419200 && floor(a.max_wait_seconds) == a.max_wait_seconds, a.max_wait_seconds == null)])
+    error_message = "attempts[*].max_wait_seconds: a whole number of at most 2419200, which is 28 days. Lower it."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : try(a.max_pending_seconds >= 1800 && a.max_pending_seconds <= 2419200, a.max_pending_seconds == null)])
-    error_message = "attempts[*].max_pending_seconds: 1800 to 2419200 (API)."
+    condition     = alltrue([for a in var.attempts : try(a.max_pending_seconds >= 1800 && a.max_pending_seconds <= 2419200 && floor(a.max_pending_seconds) == a.max_pending_seconds, a.max_pending_seconds == null)])
+    error_message = "attempts[*].max_pending_seconds: a whole number from 1800 to 2419200 (API)."
   }
 
   validation {
@@ -116,8 +118,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= 21600])
-    error_message = "attempts[*].keep_alive_seconds: 0 to 21600 (API)."
+    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= 21600 && floor(a.keep_alive_seconds) == a.keep_alive_seconds])
+    error_message = "attempts[*].keep_alive_seconds: a whole number from 0 to 21600 (API)."
   }
 
   validation {

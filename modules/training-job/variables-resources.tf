@@ -79,8 +79,8 @@ variable "resources" {
   }
 
   validation {
-    condition     = try(var.resources.max_keep_alive_seconds >= 0 && var.resources.max_keep_alive_seconds <= 21600, var.resources.max_keep_alive_seconds == null)
-    error_message = "resources.max_keep_alive_seconds: 0 to 21600 (API)."
+    condition     = try(var.resources.max_keep_alive_seconds >= 0 && var.resources.max_keep_alive_seconds <= 21600 && floor(var.resources.max_keep_alive_seconds) == var.resources.max_keep_alive_seconds, var.resources.max_keep_alive_seconds == null)
+    error_message = "resources.max_keep_alive_seconds: a whole number from 0 to 21600 (API)."
   }
 
   validation {
@@ -94,8 +94,8 @@ variable "resources" {
   }
 
   validation {
-    condition     = var.resources.output_s3_uri == null || can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", var.resources.output_s3_uri))
-    error_message = "resources.output_s3_uri: write s3://bucket/prefix, in the job's region (API)."
+    condition     = var.resources.output_s3_uri == null || (can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", var.resources.output_s3_uri)) && try(length(var.resources.output_s3_uri) <= 1024, false))
+    error_message = "resources.output_s3_uri: write s3://bucket/prefix, in the job's region and at most 1024 characters (API)."
   }
 
   validation {
@@ -104,13 +104,13 @@ variable "resources" {
   }
 
   validation {
-    condition     = try(var.resources.retry_attempts >= 1 && var.resources.retry_attempts <= 30, var.resources.retry_attempts == null)
-    error_message = "resources.retry_attempts: 1 to 30 (API), or null for none."
+    condition     = try(var.resources.retry_attempts >= 1 && var.resources.retry_attempts <= 30 && floor(var.resources.retry_attempts) == var.resources.retry_attempts, var.resources.retry_attempts == null)
+    error_message = "resources.retry_attempts: a whole number from 1 to 30 (API), or null for none."
   }
 
   validation {
-    condition     = var.resources.instance_quota >= 1
-    error_message = "resources.instance_quota: at least 1."
+    condition     = var.resources.instance_quota >= 1 && floor(var.resources.instance_quota) == var.resources.instance_quota
+    error_message = "resources.instance_quota: a whole number of at least 1."
   }
 
   validation {

@@ -29,6 +29,11 @@ variable "code" {
   }
 
   validation {
+    condition     = !anytrue([for a in try(var.code.arguments, []) : can(regex(local._credential, a))])
+    error_message = "code.arguments: one of them looks like a credential, and everyone who can describe the job reads it. Let the script fetch the secret with the execution role."
+  }
+
+  validation {
     condition     = var.code == null || try(var.image.algorithm_arn, null) == null
     error_message = "code: an algorithm resource (image.algorithm_arn) runs its own program. Remove code, or choose another image."
   }
@@ -252,13 +257,19 @@ variable "tags" {
   nullable    = false
 
   validation {
-    condition     = length(merge(var.platform.tags, var.tags)) + 3 <= 50
-    error_message = "tags: a training job takes 50 (API), the platform's and three of Sagefit included. Remove some."
+    condition     = length(merge(var.platform.tags, var.tags)) + 4 <= 50
+    error_message = "tags: a training job takes 50 (API), the platform's and four of Sagefit included. Remove some."
   }
 
   validation {
     condition     = alltrue([for k, v in var.tags : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]{1,128}$", k)) && can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]{0,256}$", v))])
     error_message = "tags: a key has 1 to 128 characters and a value at most 256, of letters, digits, spaces and _.:/=+-@ (API). Rename it."
+  }
+
+  # Policies go by them: a job must not say that its platform is not regulated.
+  validation {
+    condition     = alltrue([for k in keys(var.tags) : !startswith(lower(k), "sagefit:")])
+    error_message = "tags: keys starting with sagefit: are the platform's and Sagefit's own. Rename it, or set it in the platform."
   }
 
   validation {

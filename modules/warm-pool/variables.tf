@@ -113,8 +113,8 @@ variable "max_keep_alive_seconds" {
   nullable    = false
 
   validation {
-    condition     = var.max_keep_alive_seconds >= 1 && var.max_keep_alive_seconds <= 21600
-    error_message = "max_keep_alive_seconds must be between 1 and 21600 (SageMaker KeepAlivePeriodInSeconds)."
+    condition     = var.max_keep_alive_seconds >= 1 && var.max_keep_alive_seconds <= 21600 && floor(var.max_keep_alive_seconds) == var.max_keep_alive_seconds
+    error_message = "max_keep_alive_seconds must be a whole number between 1 and 21600 (SageMaker KeepAlivePeriodInSeconds)."
   }
 }
 

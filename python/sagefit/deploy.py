@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.attempts import check_allowed, check_max_price, is_estimated, plan_attempts, worst_case_usd
+from sagefit.attempts import check_allowed, check_max_price, is_estimated, plan_attempts, repeats_note, worst_case_usd
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -43,7 +43,9 @@ class PlannedJob:
         attempts, region = plan_attempts(self.job), self.platform.region
         usd = worst_case_usd(attempts, region)
         estimated = " by estimated prices" if is_estimated(attempts, region) else ""
-        return "what a run costs is not known" if usd is None else f"a run costs at most {usd:.2f} USD{estimated}"
+        if usd is None:
+            return "what a run costs is not known"
+        return f"a run costs at most {usd:.2f} USD{estimated}; {repeats_note(usd)}"
 
 
 def job_terraform(job: Job, target: Target) -> Terraform:

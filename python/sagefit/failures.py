@@ -20,6 +20,7 @@ from sagefit.launcher.patterns import CREATE_ERROR, ECHO, FAILURE_REASON, SECOND
 from sagefit.paths import FAILURES_JSON
 
 CLASSES: tuple[str, ...] = get_args(FailureClass)
+TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
 FULL = 95.0  # percent of a host's memory, a GPU's memory or a disk from which on it was full
 ROOMY = 80.0  # percent below which a kill was for something else
@@ -70,9 +71,19 @@ REMEDIES: dict[str, tuple[str, ...]] = {
     "code": ("read the evidence and the last lines of the log: another instance would fail alike",),
 }
 
+_THROTTLED = (
+    "start fewer runs at the same time: an account creates one training job a second, and this run asked for minutes",
+    "ask Service Quotas for a higher rate of CreateTrainingJob requests, then start it again",
+)
+REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {"*Throttling*": _THROTTLED, "*Rate exceeded*": _THROTTLED}
+"""Where the class alone does not say what to do: nothing is wrong with a service that throttles."""
+
 _AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
+_OF_SAGEMAKER = re.compile(r"\s*(?:AlgorithmError|ClientError|CapacityError|InternalServerError)\b")
 _EXIT_CODE = re.compile(r", exit code: -?\d+\s*$")
 _SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
+
+_WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # what a file begins with that is not UTF-8
 
 Log = Sequence[str] | Mapping[str, Sequence[str]]
 
@@ -89,7 +100,7 @@ class Diagnosis:
     @property
     def remedies(self) -> tuple[str, ...]:
         """What to change, the cheapest first."""
-        return REMEDIES[self.failure_class]
+        return REMEDIES_OF_PATTERN.get(self.pattern or "", REMEDIES[self.failure_class])
 
     def as_json(self) -> dict[str, object]:
         """The object of ``sagefit diagnose --json``."""
@@ -111,10 +122,37 @@ def table() -> tuple[Pattern, ...]:
 def read_log(path: Path) -> list[str]:
     """The last lines of a log file, however large it is and whatever bytes are in it."""
     with path.open("rb") as file:
+        wide = _WIDE.get(file.read(2))
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - TAIL_BYTES))
-        lines = file.read().decode("utf-8", "replace").splitlines()
+        file.seek(max(0, size - TAIL_BYTES) // 2 * 2)
+        lines = file.read().decode(wide or "utf-8", "replace").splitlines()
     return lines[1:] if size > TAIL_BYTES and len(lines) > 1 else lines
+
+
+def decided(
+    failure_reason: str | None = None,
+    *,
+    secondary_status: str | None = None,
+    create_error: str | None = None,
+    hosts: int = 1,
+) -> Diagnosis | None:
+    """What AWS's own words or the launcher's say for sure; None where logs and utilisation could say more.
+
+    A launcher has read its own host's log only: that the script failed there decides on a single host.
+    """
+    if create_error is not None:
+        return _diagnosis(patterns.first(table(), [CREATE_ERROR], create_error), create_error)
+    if secondary_status and (match := patterns.first(table(), [SECONDARY_STATUS], secondary_status)):
+        return _diagnosis(match, failure_reason or secondary_status)
+    told, reason = _told(failure_reason)
+    if told and (told.pattern.failure_class != "code" and not told.is_weak):
+        return _diagnosis(told, reason)
+    if told and _is_launchers(told) and hosts <= 1:
+        return _diagnosis(told, reason)
+    whole = not told and not reason.startswith("AlgorithmError")
+    if whole and (match := patterns.first(table(), [CREATE_ERROR, SECONDARY_STATUS], reason)):
+        return _diagnosis(match, reason)  # a create call's error, or a status, given as the reason
+    return None
 
 
 def classify(
@@ -131,30 +169,29 @@ def classify(
     Most telling first: the error of a create call, a secondary status that ends a job, the failure reason, the last
     words of the log (of each host, by its name), a kill by exit code, and the highest ``utilisation`` in percent of
     ``host_memory``, ``gpu_memory`` and ``disk``. A reason that is only likely leaves room for a log that says more, but
-    not the launcher's own, who has read the log already. Nothing that matches means ``code``.
+    not the launcher's own, who has read the log already, unless another host knows better. Nothing that matches means
+    ``code``.
     """
-    if create_error is not None:
-        return _diagnosis(patterns.first(table(), [CREATE_ERROR], create_error), create_error)
-    if secondary_status and (match := patterns.first(table(), [SECONDARY_STATUS], secondary_status)):
-        return _diagnosis(match, failure_reason or secondary_status)
-    reason = _AROUND.sub("", failure_reason or "")
-    told = patterns.first(table(), [FAILURE_REASON], reason)
-    if told and (
-        (told.pattern.failure_class != "code" and not told.is_weak) or told.pattern.glob.startswith("*sagefit:")
-    ):
-        return _diagnosis(told, reason)
-    whole = not told and not reason.startswith("AlgorithmError")
-    if whole and (match := patterns.first(table(), [CREATE_ERROR, SECONDARY_STATUS], reason)):
-        return _diagnosis(match, reason)  # a create call's error, or a status, given as the reason
     hosts = list(log.values()) if isinstance(log, Mapping) else [log]
+    if _is_log(failure_reason or ""):
+        hosts, failure_reason = [*hosts, (failure_reason or "").splitlines()], None
+    sure = decided(failure_reason, secondary_status=secondary_status, create_error=create_error, hosts=len(hosts))
+    if sure:
+        return sure
+    told, reason = _told(failure_reason)
     match, said = last_words_of_all(table(), hosts)
-    if match and not match.is_weak:
+    own = told is not None and _is_launchers(told)
+    if match and not match.is_weak and not (own and match.pattern.failure_class == "code"):
         return _diagnosis(match, match.text)
+    if own:
+        return _diagnosis(told, reason)
     if told and told.is_weak:
         return _weighed(_diagnosis(told, reason), utilisation or {})
     if exit_code in KILLED:
         killed = Diagnosis("host_memory", f"exit code {exit_code}: killed by SIGKILL", None, patterns.WEAK)
         return _weighed(_diagnosis(match, match.text) if match else killed, utilisation or {})
+    if exit_code in TERMINATED and not match and not told:
+        return Diagnosis("stopped", f"exit code {exit_code}: ended by SIGTERM", None, patterns.WEAK)
     if not match and not told and not _SAYS_LITTLE.fullmatch(reason):
         match, said_by_reason = last_words(table(), reason.splitlines())
         said = said or said_by_reason
@@ -166,6 +203,21 @@ def classify(
     known = said or reason or (f"exit code {exit_code}" if exit_code is not None else "no reason")
     diagnosis = replace(_diagnosis(told, reason), evidence=" ".join(known.split()))
     return diagnosis if explained else _last_resort(diagnosis, utilisation or {})
+
+
+def _told(failure_reason: str | None) -> tuple[Match | None, str]:
+    """The first pattern that a failure reason matches, and the reason without an SDK's words around it."""
+    reason = _AROUND.sub("", failure_reason or "")
+    return patterns.first(table(), [FAILURE_REASON], reason), reason
+
+
+def _is_log(reason: str) -> bool:
+    """Whether lines of a log were given as the reason: SageMaker's own begin with its names of errors."""
+    return "\n" in reason.strip() and not _OF_SAGEMAKER.match(_AROUND.sub("", reason)) and "sagefit:" not in reason
+
+
+def _is_launchers(told: Match) -> bool:
+    return told.pattern.glob.startswith("*sagefit:")
 
 
 def _weighed(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosis:

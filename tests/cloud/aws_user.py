@@ -42,6 +42,9 @@ class Aws:
         principal = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [principal]}
         self.client("iam").create_role(RoleName="execution", AssumeRolePolicyDocument=json.dumps(trust))
+        allow = {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole"], "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        self.client("iam").put_role_policy(RoleName="execution", PolicyName="states", PolicyDocument=policy)
         for bucket in ("data", "artifacts", "checkpoints"):
             self.client("s3").create_bucket(Bucket=f"bucket-{bucket}")
 

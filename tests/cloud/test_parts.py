@@ -56,6 +56,8 @@ def test_an_environment_that_cannot_be_built_says_why() -> None:
     [
         ("683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-scikit-learn:1.2-1-cpu-py3", "sklearn"),
         ("683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost@sha256:0123", "xgboost"),
+        ("763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-training:2.6-gpu-py312", "huggingface"),
+        ("763104351884.dkr.ecr.eu-west-1.amazonaws.com/tensorflow-training:2.19-cpu-py312", "tensorflow"),
         ("python", "base"),
         ("127.0.0.1:5000/library/python:3.12", "base"),
     ],
@@ -64,15 +66,24 @@ def test_images_are_known_by_their_repository(image: str, framework: str) -> Non
     assert images.framework_of(image) == framework
 
 
-def test_lock_files_name_hashes_and_no_registry() -> None:
-    locks = sorted((Path(images.__file__).parent / "images").glob("*.lock"))
-    assert [lock.stem for lock in locks] == ["sklearn", "xgboost"]
-    for lock in locks:
-        text = lock.read_text()
-        assert "://" not in text
-        requirements = [line for line in text.splitlines() if "==" in line]
-        assert requirements
+LISTS = sorted((Path(images.__file__).parent / "images").iterdir())
+
+
+@pytest.mark.parametrize("listed", LISTS, ids=lambda path: path.name)
+def test_lists_pin_every_package_and_name_no_registry(listed: Path) -> None:
+    text = listed.read_text()
+    assert "://" not in text
+    requirements = [line for line in text.splitlines() if "==" in line.split(";")[0]]
+    assert requirements
+    if listed.suffix == ".lock":
         assert all(line.endswith("\\") for line in requirements), "each is followed by its hashes"
+    else:
+        assert requirements == text.splitlines()
+
+
+def test_every_framework_has_a_list() -> None:
+    frameworks = {images.framework_of(name) for name in images._FRAMEWORKS} - {"base"}
+    assert {listed.stem for listed in LISTS} == frameworks
 
 
 @pytest.mark.parametrize(

@@ -5,48 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from proofs.policy import Call, Context
+from sagefit.cloud import authorization
+from sagefit.cloud.policy import Call
 
 _RUN = "261121-120000"
 
 
-def training_job(document: dict[str, Any], job: str) -> str:
+def training_job(document: dict[str, Any], job: str, attempt: str = "0") -> str:
     """The ARN of a training job of a run of a job."""
-    return f"arn:aws:sagemaker:{document['region']}:{document['account_id']}:training-job/{job}-{_RUN}-0"
+    return f"arn:aws:sagemaker:{document['region']}:{document['account_id']}:training-job/{job}-{_RUN}-{attempt}"
 
 
 def create(request: dict[str, Any], resource: str, **changes: str | list[str] | None) -> Call:
     """CreateTrainingJob with the condition keys that the service makes of a request; None takes a key away."""
-    resources, network = request["ResourceConfig"], request.get("VpcConfig", {})
-    flags = {"NetworkIsolation": "EnableNetworkIsolation"}
-    flags["InterContainerTrafficEncryption"] = "EnableInterContainerTrafficEncryption"
-    keys: dict[str, str | list[str] | None] = {
-        "InstanceTypes": [resources["InstanceType"]],
-        "MaxRuntimeInSeconds": str(request["StoppingCondition"]["MaxRuntimeInSeconds"]),
-        "KeepAlivePeriod": _text(resources.get("KeepAlivePeriodInSeconds")),
-        "VolumeKmsKey": resources.get("VolumeKmsKeyId"),
-        "OutputKmsKey": request["OutputDataConfig"].get("KmsKeyId"),
-        "VpcSubnets": network.get("Subnets"),
-        "VpcSecurityGroupIds": network.get("SecurityGroupIds"),
-        "EnableRemoteDebug": _text(request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug")),
-        **{key: _text(request.get(name)) for key, name in flags.items()},
-    }
-    context = {f"sagemaker:{key}": value for key, value in (keys | changes).items() if value is not None}
-    return Call("sagemaker:CreateTrainingJob", resource, context)
+    changed = {f"sagemaker:{key}": value for key, value in changes.items()}
+    keys = {**authorization.creation_keys(request), **changed}
+    return Call(
+        "sagemaker:CreateTrainingJob", resource, {key: value for key, value in keys.items() if value is not None}
+    )
 
 
 def of_a_machine(requests: list[tuple[str, dict[str, Any]]], document: dict[str, Any], job: str) -> Iterator[Call]:
     """What a state machine does to run a job: its tasks, and what AWS asks for with them."""
-    resource = training_job(document, job)
+    last = sum(action == "createTrainingJob" for action, _ in requests) - 1
     for action, parameters in requests:
-        if action == "createTrainingJob":
-            yield create(parameters, resource)
-            yield Call("sagemaker:AddTags", resource)
-            yield Call("iam:PassRole", parameters["RoleArn"], {"iam:PassedToService": "sagemaker.amazonaws.com"})
-        else:
-            period = parameters.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds")
-            context: Context = {} if period is None else {"sagemaker:KeepAlivePeriod": str(period)}
-            yield Call(f"sagemaker:{action[0].upper()}{action[1:]}", resource, context)
+        for attempt in ("0", "0b", str(last), f"{last}c"):
+            resource = training_job(document, job, attempt)
+            yield from authorization.calls_of(f"{action[0].upper()}{action[1:]}", parameters, resource)
     # https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
     for verb in ("Create", "Get", "Update", "Delete"):
         yield Call(f"logs:{verb}LogDelivery")
@@ -106,6 +91,7 @@ def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
             {"aws:ResourceTag/sagefit:platform": document["name"]},
         ),
         *(Call(f"logs:{action}", logs) for action in ("DescribeLogStreams", "FilterLogEvents", "GetLogEvents")),
+        Call("cloudwatch:GetMetricData"),
         Call("s3:ListBucket", artifacts, {"s3:prefix": f"jobs/{job}/"}),
         Call("s3:GetObject", f"{artifacts}/jobs/{job}/{job}-{_RUN}-0/output/output.tar.gz"),
     ]
@@ -144,7 +130,3 @@ def _repository(url: str) -> str:
     host, _, name = url.partition("/")
     account, _, _, region, *_ = host.split(".")
     return f"arn:aws:ecr:{region}:{account}:repository/{name}"
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value).lower()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.calls import create, training_job
-from proofs.policy import Call
+from sagefit.cloud.policy import Call
 
 
 def to_all(document: dict[str, Any]) -> list[Call]:
@@ -46,6 +46,15 @@ def to_a_machine(document: dict[str, Any], job: str, request: dict[str, Any]) ->
     return [
         *to_all(document),
         create(request, training_job(document, "another-job")),
+        # Names that begin like this job's: those of other jobs, and what no run of it is called.
+        *(create(request, training_job(document, f"{job}-{more}")) for more in ("large", "latest", "2", "261121")),
+        create(request, own.removesuffix("-0")),
+        create(request, f"{own}-0"),
+        Call("sagemaker:DescribeTrainingJob", training_job(document, f"{job}-latest")),
+        Call("sagemaker:AddTags", training_job(document, f"{job}-latest")),
+        Call(
+            "sagemaker:UpdateTrainingJob", training_job(document, f"{job}-latest"), {"sagemaker:KeepAlivePeriod": "0"}
+        ),
         create(request, own, InstanceTypes=["ml.p5.48xlarge"]),
         create(
             request, own, InstanceTypes=[*create(request, own).context["sagemaker:InstanceTypes"], "ml.p5.48xlarge"]

@@ -11,8 +11,8 @@ import pytest
 from cloud.aws_user import Aws
 from proofs.failing_cloud import ended, start
 from proofs.job_at_limits import ATTEMPTS, NAME
-from proofs.machine import submits
 from proofs.planned import JOBS, Planned
+from sagefit.attempts.cost import REPEATS
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -67,7 +67,7 @@ def test_interpreter_accepts_every_definition(aws: Aws, planned: Planned) -> Non
 
 @pytest.mark.parametrize("job", JOBS)
 def test_history_holds_the_longest_run(planned: Planned, largest: Ended, job: str) -> None:
-    """A run looks at its training jobs until its time is over, and walks through all other states as well.
+    """A run looks at its training jobs until its time is over, and walks through all states as often as it repeats.
 
     What is left is for retries of a look, three events each.
     """
@@ -76,18 +76,7 @@ def test_history_holds_the_longest_run(planned: Planned, largest: Ended, job: st
     seconds = min(state["Seconds"] for name, state in states.items() if name.endswith(": wait"))
     look = cost["Wait"] + cost["Task"] + cost["Choice"]  # wait, describe, judge
     once = sum(cost.get(state["Type"], 2) for state in states.values())
-    assert longest_wait(definition) / seconds * look + once < MAX_EVENTS
-
-
-def longest_wait(definition: dict[str, Any]) -> float:
-    """Seconds that a run may look: its time limit, or what its training jobs may take where the user set the interval.
-
-    Computed intervals are 30 seconds or more.
-    """
-    if min(state["Seconds"] for name, state in definition["States"].items() if name.endswith(": wait")) >= 30:
-        return float(definition["TimeoutSeconds"])
-    limits = [request["StoppingCondition"] for request in submits(definition)]
-    return float(sum(limit.get("MaxWaitTimeInSeconds", limit["MaxRuntimeInSeconds"]) for limit in limits))
+    assert definition["TimeoutSeconds"] / seconds * look + (1 + REPEATS) * once < MAX_EVENTS
 
 
 def events_of_a_state(history: list[dict[str, Any]]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from proofs import calls, forbidden, machine
 from proofs.job_at_limits import NAME
 from proofs.linter import findings
 from proofs.planned import JOBS, Planned
-from proofs.policy import Call, allows
+from sagefit.cloud.policy import Call, allows
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

@@ -10,8 +10,8 @@ import pytest
 
 from proofs import calls, forbidden, machine
 from proofs.planned import Planned
-from proofs.policy import Call, allows
 from proofs.test_iam import OWN_JOB, PLATFORMS, ROLES
+from sagefit.cloud.policy import Call, allows
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -42,7 +42,7 @@ def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, li
 
 
 def changes(policies: Policies) -> Iterator[tuple[str, Policies]]:
-    """Every policy set with one action less, one condition less, or all resources in one statement."""
+    """Every policy set with one action, resource or condition less, or all resources in one statement."""
     for index, policy in enumerate(policies):
         for place, statement in enumerate(policy["Statement"]):
             for what, changed in _changed(statement):
@@ -55,6 +55,10 @@ def _changed(statement: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
     for action in actions:
         yield f"without {action}", statement | {"Action": [other for other in actions if other != action]}
+    resources = statement["Resource"] if isinstance(statement["Resource"], list) else []
+    for resource in resources:
+        if ":training-job/" in resource:  # other lists name what other jobs need
+            yield f"without {resource}", statement | {"Resource": [other for other in resources if other != resource]}
     if statement["Resource"] not in ("*", ["*"]):
         yield "on *", statement | {"Resource": "*"}
     for operator, keys in statement.get("Condition", {}).items():

@@ -14,7 +14,7 @@ from proofs.calls import of_a_container
 from proofs.forbidden import to_a_container
 from proofs.machine import submits
 from proofs.planned import Planned
-from proofs.policy import Call, Context, allows
+from sagefit.cloud.policy import Call, Context, allows
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sagefit.attempts.cost import REPEATS
 from sagefit.failures import CLASSES
 from scenarios.conftest import TABLE, Cloud
 from scenarios.walker import CallError, walk
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
 
-REPEATS, PATIENCE = 2, 8
+PATIENCE = 8
 OUTCOMES = [outcome["fault"] for outcome in TABLE["outcomes"].values() if "throttle" not in outcome["fault"]]
 OUTCOMES += [{"status": "Completed"}, {"api_error": "ResourceInUse", "message": "it is there already"}]
+THROTTLED = {"api_error": "ThrottlingException", "message": "Rate exceeded"}  # after the task's own retries
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +128,9 @@ def test_the_same_outcome_for_ever_ends_too(definition: dict[str, Any], outcome:
     assert status == ("SUCCEEDED" if ends_well else "FAILED")
     if outcome.get("failure_reason", "").startswith("InternalServerError"):
         assert len(sagemaker.created) == count * (1 + REPEATS)
+
+
+def test_throttling_without_end_is_internal(definition: dict[str, Any]) -> None:
+    sagemaker = SageMaker([THROTTLED])
+    assert walk(rewired(definition, [{}]), "run", sagemaker)[1][0] == "Sagefit.internal"
+    assert (sagemaker.requests, sagemaker.created) == (1 + PATIENCE, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -76,6 +77,17 @@ def test_the_next_attempt_starts_at_the_checkpoint(hard: Cloud, trouble: str, fa
     assert put_out["attempt"] == "second"
     assert lines(hard, f"{name}-0") == ["starts at step 0", "step 0 done", "step 1 done", "step 2 done"]
     assert lines(hard, f"{name}-1")[0] == "starts at step 3"
+
+
+def test_a_kill_in_a_roomy_host_is_told_as_such(hard: Cloud) -> None:
+    """Exit code 137 is memory to the run, which sees no more; the flight recorder saw a host that was not full."""
+    name = run_of(TROUBLES.index("launcher_killed"), 4)
+    hard.start("hard", name)
+    hard.ended("hard", name)
+    killed, completed = json.loads(hard.sagefit("runs", name, "--json").out)["attempts"]
+    assert (killed["outcome"], killed["routed_by"]) == ("code", "host_memory")
+    assert re.search(r"exit code: 137; host memory at most \d+ % full", killed["evidence"])
+    assert completed["started_by"] == "host_memory of first"
 
 
 def test_an_interrupted_spot_job_goes_on_in_the_middle(hard: Cloud) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,23 @@ def test_scenario(runs: Cloud, index: int) -> None:
     indices = [int(job.rstrip("bc")) for job in created]
     assert indices == sorted(indices)
     assert len(set(indices)) == len([note for note in notes if not _refused(note)]) + ("attempt" in put_out)
+    if "releases" in scenario:
+        assert released(runs.history(scenario["job"], name)) == scenario["releases"]
+
+
+def released(history: list[dict[str, Any]]) -> list[str]:
+    """The attempts whose warm instances a run gave back, and whether the call succeeded or failed."""
+    found, state = [], ""
+    for event in history:
+        details = event.get("taskScheduledEventDetails", {})
+        if details.get("resource") == "updateTrainingJob":
+            asked = json.loads(details["parameters"])
+            assert asked["ResourceConfig"] == {"KeepAlivePeriodInSeconds": 0}
+            after = (later for later in history if later["previousEventId"] >= event["id"])
+            end = next(later["type"] for later in after if later["type"] in ("TaskSucceeded", "TaskFailed"))
+            found.append(f"{state.partition(':')[0]} {end.removeprefix('Task')}")
+        state = event.get("stateEnteredEventDetails", {}).get("name", state)
+    return found
 
 
 def _refused(note: dict[str, Any]) -> bool:

@@ -211,3 +211,23 @@ run "name_is_a_repository_name" {
 
   expect_failures = [var.name]
 }
+
+run "untagged_days_are_whole" {
+  command = plan
+
+  variables {
+    lifecycle_policy = { untagged_days = 1.5 }
+  }
+
+  expect_failures = [var.lifecycle_policy]
+}
+
+run "keep_images_is_whole" {
+  command = plan
+
+  variables {
+    lifecycle_policy = { keep_images = 1.5 }
+  }
+
+  expect_failures = [var.lifecycle_policy]
+}

@@ -237,7 +237,7 @@ run "statement_ids_are_unique" {
   command = plan
 
   variables {
-    buckets         = { data = { name = "bucket-data" }, raw-data = { name = "bucket-raw" }, raw2 = { name = "bucket-raw2" } }
+    buckets         = { data = { name = "bucket-data" }, raw-data = { name = "bucket-raw", access = "write" }, raw2 = { name = "bucket-raw2", access = "sync" } }
     repository_arns = ["arn:aws:ecr:eu-west-1:123456789012:repository/sagefit-test"]
     network         = { subnet_ids = ["subnet-0a"], security_group_ids = ["sg-0a"] }
     kms_key_arns    = { platform = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
@@ -249,6 +249,34 @@ run "statement_ids_are_unique" {
       length(distinct([for statement in statements : statement.Sid])) == length(statements) && alltrue([for statement in statements : can(regex("^[A-Za-z0-9]+$", statement.Sid))])
     ])
     error_message = "Every statement needs an alphanumeric Sid of its own (IAM)."
+  }
+
+  assert {
+    condition = {
+      for statement in flatten(values(local.policies)) : statement.Sid => jsonencode(flatten([statement.Action]))
+      } == {
+      ListData                     = jsonencode(["s3:ListBucket"])
+      ListRawData                  = jsonencode(["s3:ListBucket"])
+      ListRaw2                     = jsonencode(["s3:ListBucket"])
+      ReadObjects                  = jsonencode(["s3:GetObject"])
+      WriteObjects                 = jsonencode(["s3:AbortMultipartUpload", "s3:PutObject"])
+      DeleteCheckpoints            = jsonencode(["s3:DeleteObject"])
+      RegistryToken                = jsonencode(["ecr:GetAuthorizationToken"])
+      PullImages                   = jsonencode(["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"])
+      WriteTrainingLogs            = jsonencode(["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"])
+      PutMetrics                   = jsonencode(["cloudwatch:PutMetricData"])
+      DescribeNetwork              = jsonencode(["ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"])
+      CreateInterfaces             = jsonencode(["ec2:CreateNetworkInterface"])
+      ManageInterfacesOfTheSubnets = jsonencode(["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface", "ec2:DeleteNetworkInterfacePermission"])
+      UseKeys                      = jsonencode(["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey"])
+      GrantKeysToVolumes           = jsonencode(["kms:CreateGrant"])
+    }
+    error_message = "Every action must be one that training needs."
+  }
+
+  assert {
+    condition     = local.policies.telemetry[0].Resource == "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/sagemaker/TrainingJobs*"
+    error_message = "Only the logs of training jobs may be written."
   }
 
   assert {

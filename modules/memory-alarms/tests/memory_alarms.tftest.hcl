@@ -30,11 +30,16 @@ run "default_alarms_cover_hosts_gpus_and_disks" {
   }
 
   assert {
+    condition     = one(aws_cloudwatch_metric_alarm.this["disk"].metric_query).expression == "SELECT MAX(\"DiskUtilization\") FROM SCHEMA(\"/aws/sagemaker/TrainingJobs\", Host) GROUP BY Host ORDER BY MAX() DESC"
+    error_message = "Disks must be asked of every host, one contributor each."
+  }
+
+  assert {
     condition = alltrue([
       for alarm in aws_cloudwatch_metric_alarm.this :
-      alarm.treat_missing_data == "notBreaching" && one(alarm.metric_query).period == 60 && length(one(alarm.metric_query).expression) <= 1024
+      alarm.comparison_operator == "GreaterThanThreshold" && alarm.treat_missing_data == "notBreaching" && one(alarm.metric_query).period == 60 && length(one(alarm.metric_query).expression) <= 1024
     ])
-    error_message = "Alarms need a period, an expression of at most 1,024 characters, and must not treat a finished host as a shortage."
+    error_message = "Alarms go off above their threshold, need a period and an expression of at most 1,024 characters, and must not treat a finished host as a shortage."
   }
 
   assert {
@@ -53,6 +58,16 @@ run "thresholds_choose_alarms" {
   assert {
     condition     = { for key, alarm in aws_cloudwatch_metric_alarm.this : key => alarm.threshold } == { container-memory = 92, host-memory = 80 }
     error_message = "A threshold of 0 must leave its alarm out."
+  }
+
+  assert {
+    condition     = aws_sns_topic.this.tags == tomap({ Team = "vision", "sagefit:alarms" = "container-memory host-memory" })
+    error_message = "The topic must name the alarms that report to it."
+  }
+
+  assert {
+    condition     = one(aws_cloudwatch_metric_alarm.this["container-memory"].metric_query).expression == "SELECT MAX(\"sagefit:host_memory_percent\") FROM SCHEMA(\"/aws/sagemaker/TrainingJobs\", TrainingJobName) GROUP BY TrainingJobName ORDER BY MAX() DESC"
+    error_message = "Container memory must be asked of every training job."
   }
 
   assert {
@@ -90,8 +105,15 @@ run "events_are_of_the_platform_only" {
   }
 
   assert {
-    condition     = jsondecode(aws_cloudwatch_event_rule.this["runs"].event_pattern).detail.stateMachineArn == [{ prefix = "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test-" }]
-    error_message = "Runs must be told by the names of the platform's state machines."
+    condition = jsondecode(aws_cloudwatch_event_rule.this["runs"].event_pattern) == {
+      source        = ["aws.states"]
+      "detail-type" = ["Step Functions Execution Status Change"]
+      detail = {
+        stateMachineArn = [{ prefix = "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test-" }]
+        status          = ["ABORTED", "FAILED", "TIMED_OUT"]
+      }
+    }
+    error_message = "Runs must be told by the names of the platform's state machines, however they end without a model."
   }
 
   assert {
@@ -176,8 +198,8 @@ run "topic_is_encrypted_by_a_key_of_its_own" {
   }
 
   assert {
-    condition     = contains(flatten([for statement in jsondecode(aws_kms_key.topic[0].policy).Statement : try(statement.Principal.Service, [])]), "cloudwatch.amazonaws.com")
-    error_message = "Alarms must be able to use the key."
+    condition     = flatten([for statement in jsondecode(aws_kms_key.topic[0].policy).Statement : try(statement.Principal.Service, [])]) == ["cloudwatch.amazonaws.com", "events.amazonaws.com"]
+    error_message = "Alarms and events must be able to use the key, and no other service."
   }
 }
 
@@ -216,6 +238,21 @@ run "dashboard_searches" {
       startswith(widget.properties.metrics[0][0].expression, "SEARCH('{/aws/sagemaker/TrainingJobs,") && widget.x + widget.width <= 24
     ])
     error_message = "Charts must search, so that new jobs appear, and fit the 24 columns."
+  }
+
+  assert {
+    condition = {
+      for widget in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets :
+      regex("MetricName=\"([^\"]+)\"", widget.properties.metrics[0][0].expression)[0] => regex("TrainingJobs,(\\w+)\\}", widget.properties.metrics[0][0].expression)[0]
+      } == {
+      MemoryUtilization              = "Host"
+      "sagefit:host_memory_percent"  = "TrainingJobName"
+      "sagefit:gpu_memory_percent"   = "TrainingJobName"
+      GPUMemoryUtilization           = "Host"
+      DiskUtilization                = "Host"
+      "sagefit:host_memory_peak_gib" = "TrainingJobName"
+    }
+    error_message = "SageMaker's metrics carry the host, those of the launcher the training job."
   }
 }
 
@@ -372,4 +409,34 @@ run "aws_managed_sns_key_is_refused" {
   }
 
   expect_failures = [var.topic_key]
+}
+
+run "period_is_not_zero" {
+  command = plan
+
+  variables {
+    evaluation = { period_seconds = 0 }
+  }
+
+  expect_failures = [var.evaluation]
+}
+
+run "datapoints_are_whole" {
+  command = plan
+
+  variables {
+    evaluation = { datapoints = 1.5 }
+  }
+
+  expect_failures = [var.evaluation]
+}
+
+run "thresholds_are_not_negative" {
+  command = plan
+
+  variables {
+    thresholds = { disk = -1 }
+  }
+
+  expect_failures = [var.thresholds]
 }

@@ -372,6 +372,23 @@ run "throttling_is_waited_out" {
     error_message = "a throttled request is repeated"
   }
   assert {
+    condition = jsonencode([for state in ["first: submit", "first: describe"] : [
+      for rule in output.definition.States[state].Retry : [rule.MaxAttempts, rule.IntervalSeconds, rule.BackoffRate, rule.MaxDelaySeconds]
+    ]]) == jsonencode([[[6, 2, 2, 60]], [[10, 15, 2, 300]]])
+    error_message = "a request is repeated for minutes, a look at a training job for longer"
+  }
+  assert {
+    condition     = jsonencode(output.definition.States["first: describe"].Retry[0].ErrorEquals) == jsonencode(["States.ALL"]) && output.definition.States["first: describe"].ResultPath == "$.job"
+    error_message = "a look may always be repeated, and its answer is what the judge reads"
+  }
+  assert {
+    condition = alltrue([
+      for state in ["first: submit", "first: describe"] :
+      jsonencode(output.definition.States[state].Catch) == jsonencode([{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "first: refused" }])
+    ])
+    error_message = "what is not answered after that is a refusal"
+  }
+  assert {
     condition = jsonencode([
       for rule in output.definition.States["classify refusal"].Choices : rule.Next if contains(["*Throttling*", "*Rate exceeded*"], rule.StringMatches)
     ]) == jsonencode(["class: internal", "class: internal"])
@@ -458,7 +475,7 @@ run "the_role_creates_this_jobs_training_jobs_only" {
       Sid      = "CreateTrainingJobsOfThisJob"
       Effect   = "Allow"
       Action   = ["sagemaker:CreateTrainingJob"]
-      Resource = ["arn:aws:sagemaker:us-east-1:123456789012:training-job/digits-*"]
+      Resource = ["arn:aws:sagemaker:us-east-1:123456789012:training-job/digits-??????-??????-?", "arn:aws:sagemaker:us-east-1:123456789012:training-job/digits-??????-??????-??"]
       Condition = {
         BoolIfExists                  = { "sagemaker:EnableRemoteDebug" = "false" }
         "ForAllValues:StringEquals"   = { "sagemaker:InstanceTypes" = ["ml.m5.large", "ml.m5.xlarge", "ml.m5.2xlarge"] }

@@ -586,6 +586,27 @@ run "a_warm_pool_lends_its_shape" {
   }
 }
 
+run "a_prediction_is_a_tag" {
+  command = plan
+
+  variables {
+    attempts = [
+      { name = "predicted", instance_type = "ml.m5.large", memory_percent = 70.6, next = { host_memory = "unknown" } },
+      { name = "unknown", instance_type = "ml.m5.xlarge" },
+    ]
+  }
+
+  assert {
+    condition     = [for r in output.definition.States["predicted: submit"].Parameters.Tags : r.Value if r.Key == "sagefit:memory-percent"] == ["70.6"]
+    error_message = "What the prediction takes of the memory must be a tag of the training job."
+  }
+
+  assert {
+    condition     = length([for r in output.definition.States["unknown: submit"].Parameters.Tags : r if r.Key == "sagefit:memory-percent"]) == 0
+    error_message = "An attempt without a prediction must not claim one."
+  }
+}
+
 run "training_jobs_carry_the_tags" {
   command = plan
 

@@ -340,3 +340,96 @@ run "a_stopped_run_stays_stopped" {
 
   expect_failures = [var.attempts]
 }
+
+run "instance_count_is_positive" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", instance_count = 0 }]
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "volume_size_is_whole" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", volume_size_gb = 1.5 }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "runtime_is_whole" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", max_runtime_seconds = 1.5 }]
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "max_wait_is_whole" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", spot = true, max_wait_seconds = 90000.5 }]
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "max_pending_is_whole" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.g5.xlarge", max_pending_seconds = 1800.5 }]
+    image    = { framework = "pytorch", version = "2.6" }
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "max_pending_has_a_ceiling" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.g5.xlarge", max_pending_seconds = 2419201 }]
+    image    = { framework = "pytorch", version = "2.6" }
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "keep_alive_is_not_negative" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", keep_alive_seconds = -1 }]
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "keep_alive_is_whole" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", keep_alive_seconds = 1.5 }]
+  }
+
+  expect_failures = [var.attempts]
+}
+
+run "a_spot_attempt_never_finds_the_pool" {
+  command = plan
+
+  variables {
+    resources = { warm_pool = "small" }
+    attempts  = [{ name = "first", instance_type = "ml.m5.large", spot = true, max_wait_seconds = 90000 }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}

@@ -616,3 +616,45 @@ run "shuffle_seed_is_whole" {
 
   expect_failures = [var.channels]
 }
+
+run "argument_holds_no_token" {
+  command = plan
+
+  variables {
+    code = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [join("", ["--token=hf_", format("%034d", 1)])] }
+  }
+
+  expect_failures = [var.code]
+}
+
+run "argument_is_not_empty" {
+  command = plan
+
+  variables {
+    code = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [""] }
+  }
+
+  expect_failures = [var.code]
+}
+
+run "at_most_1000_files_of_code" {
+  command = plan
+
+  variables {
+    # Made by the Python tests, because nobody wants to keep them.
+    code = { source_dir = "tests/fixtures/many", entry_point = "0.py" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "at_most_1000_local_files" {
+  command = plan
+
+  variables {
+    # Made by the Python tests, because nobody wants to keep them.
+    channels = { train = { local_path = "tests/fixtures/many" } }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}

@@ -346,6 +346,16 @@ run "tag_value_length" {
   expect_failures = [var.tags]
 }
 
+run "tags_of_sagefit_are_not_the_jobs" {
+  command = plan
+
+  variables {
+    tags = { "Sagefit:regulated" = "false" }
+  }
+
+  expect_failures = [var.tags]
+}
+
 run "tag_prefix_aws_is_reserved" {
   command = plan
 
@@ -536,4 +546,196 @@ run "poll_seconds_is_positive" {
   }
 
   expect_failures = [var.resources]
+}
+
+run "platform_name_length" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { name = "p23456789012345678901" })
+  }
+
+  expect_failures = [var.platform]
+}
+
+run "hyperparameter_name_is_not_empty" {
+  command = plan
+
+  variables {
+    hyperparameters = { "" = "1" }
+  }
+
+  expect_failures = [var.hyperparameters]
+}
+
+run "hyperparameter_of_an_attempt_holds_no_token" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", hyperparameters = { hub = join("", ["hf_", format("%034d", 1)]) } }]
+  }
+
+  expect_failures = [var.hyperparameters]
+}
+
+run "metric_name_is_not_empty" {
+  command = plan
+
+  variables {
+    metric_definitions = [{ name = "", regex = "x=(.)" }]
+  }
+
+  expect_failures = [var.metric_definitions]
+}
+
+run "metric_regex_is_not_empty" {
+  command = plan
+
+  variables {
+    metric_definitions = [{ name = "x", regex = "" }]
+  }
+
+  expect_failures = [var.metric_definitions]
+}
+
+run "tags_of_the_platform_count_too" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { tags = { for i in range(40) : "p${i}" => "1" } })
+    tags     = { for i in range(8) : "t${i}" => "1" }
+  }
+
+  expect_failures = [var.tags]
+}
+
+run "subnets_of_the_platform_count_too" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { network = { subnet_ids = [for i in range(17) : "subnet-${i}"], security_group_ids = ["sg-1"] } })
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "max_keep_alive_is_whole" {
+  command = plan
+
+  variables {
+    resources = { max_keep_alive_seconds = 1.5 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "volume_key_pattern" {
+  command = plan
+
+  variables {
+    resources = { volume_kms_key_arn = "alias/x" }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "output_s3_uri_length" {
+  command = plan
+
+  variables {
+    resources = { output_s3_uri = join("", ["s3://bucket/", format("%01024d", 1)]) }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "retry_attempts_are_whole" {
+  command = plan
+
+  variables {
+    resources = { retry_attempts = 1.5 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "retry_attempts_are_positive" {
+  command = plan
+
+  variables {
+    resources = { retry_attempts = 0 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "instance_quota_is_whole" {
+  command = plan
+
+  variables {
+    resources = { instance_quota = 1.5 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "poll_seconds_are_whole" {
+  command = plan
+
+  variables {
+    resources = { poll_seconds = 30.5 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "poll_seconds_at_most_an_hour" {
+  command = plan
+
+  variables {
+    resources = { poll_seconds = 3601 }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "looks_at_a_training_job_fit_into_the_history" {
+  command = plan
+
+  variables {
+    resources = { poll_seconds = 1 }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "a_run_ends_within_a_year" {
+  command = plan
+
+  variables {
+    attempts = [for i in range(11) : { name = "a${i}", instance_type = "ml.m5.large", spot = true, max_wait_seconds = 2419200 }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "a_request_fits_between_states" {
+  command = plan
+
+  variables {
+    hyperparameters = { for i in range(60) : "p${i}" => format("%02200d", 1) }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "the_definition_fits_step_functions" {
+  command = plan
+
+  variables {
+    hyperparameters = { for i in range(27) : "p${i}" => format("%02200d", 1) }
+    attempts        = [for i in range(20) : { name = "a${i}", instance_type = "ml.m5.large" }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
 }

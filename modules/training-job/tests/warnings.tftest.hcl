@@ -62,13 +62,3 @@ run "remote_debug_in_isolation" {
 
   expect_failures = [check.remote_debug_opens_a_way_in]
 }
-
-run "polling_too_often_for_the_history" {
-  command = plan
-
-  variables {
-    resources = { poll_seconds = 1 }
-  }
-
-  expect_failures = [check.polls_fit_into_the_history]
-}

@@ -297,3 +297,43 @@ run "quota_is_checked_or_requested" {
 
   expect_failures = [var.quota]
 }
+
+run "max_keep_alive_is_whole" {
+  command = plan
+
+  variables {
+    max_keep_alive_seconds = 1800.5
+  }
+
+  expect_failures = [var.max_keep_alive_seconds]
+}
+
+run "keep_alive_is_whole" {
+  command = plan
+
+  variables {
+    keep_alive_seconds = 1.5
+  }
+
+  expect_failures = [var.keep_alive_seconds]
+}
+
+run "instance_count_is_whole" {
+  command = plan
+
+  variables {
+    match = { instance_type = "ml.g5.2xlarge", instance_count = 1.5 }
+  }
+
+  expect_failures = [var.match]
+}
+
+run "volume_size_is_whole" {
+  command = plan
+
+  variables {
+    match = { instance_type = "ml.g5.2xlarge", volume_size_gb = 1.5 }
+  }
+
+  expect_failures = [var.match]
+}

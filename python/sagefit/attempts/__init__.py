@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sagefit.attempts import market
 from sagefit.attempts.auto import graph
-from sagefit.attempts.cost import attempt_usd, is_estimated, worst_case_usd
-from sagefit.attempts.limits import check_allowed, check_max_price
+from sagefit.attempts.cost import attempt_usd, is_estimated, repeats_note, worst_case_usd
+from sagefit.attempts.limits import check_allowed, check_max_price, check_services
 from sagefit.attempts.planned import PlannedAttempt, fill
 from sagefit.catalog.choose import Candidate
 from sagefit.job import Attempt, Job
@@ -16,9 +16,11 @@ __all__ = [
     "attempt_usd",
     "check_allowed",
     "check_max_price",
+    "check_services",
     "graph",
     "is_estimated",
     "plan_attempts",
+    "repeats_note",
     "worst_case_usd",
 ]
 
@@ -27,12 +29,15 @@ def plan_attempts(job: Job) -> list[PlannedAttempt]:
     """The attempts of ``job`` in order: those that it writes out, or for ``auto`` those that its memory calls for.
 
     The same job gives the same attempts on every machine. Raises SagefitError, with exit code 3 when ``auto`` finds
-    no instance that fits.
+    no instance that fits, and 2 when the attempts together are more than the services take.
     """
     if job.attempts == "auto":
         workload = read(job)
-        return graph(job, workload, market.choices(job, workload))
-    return [fill(job, attempt, _fit(job, attempt)) for attempt in job.attempts]
+        attempts = graph(job, workload, market.choices(job, workload))
+    else:
+        attempts = [fill(job, attempt, _fit(job, attempt)) for attempt in job.attempts]
+    check_services(job, attempts)
+    return attempts
 
 
 def _fit(job: Job, attempt: Attempt) -> Candidate | None:

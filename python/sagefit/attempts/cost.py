@@ -1,4 +1,13 @@
-"""What one run can cost at worst."""
+"""What one run can cost at worst.
+
+The worst case is what a run costs while AWS itself does not fail: its dearest path, every attempt to its time limit.
+A training job that ends with an internal error of AWS is repeated, twice at most for each attempt, and that is told
+beside the worst case and not multiplied into it. Multiplied, the number would be three times what even a bad run
+costs: such errors seldom come, mostly come before training starts, and a repeat goes on from the checkpoint, so that
+its time is not paid for again. A ``max_price`` against it would have to be three times as high as what is meant, and
+would then let three times as dear a plan pass. Left out, the number would promise too much. So both are said: see
+`repeats_note`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,9 @@ from collections.abc import Sequence
 
 from sagefit.attempts.planned import PlannedAttempt
 from sagefit.catalog import price
+
+REPEATS = 2
+"""Training jobs that may follow one of an attempt that AWS lost, as modules/training-job writes it."""
 
 
 def attempt_usd(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
@@ -42,9 +54,21 @@ def worst_path(
 
 
 def worst_case_usd(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> float | None:
-    """What one run costs when every attempt of its dearest path runs to its limit; None when a price is not known."""
+    """What one run costs when every attempt of its dearest path runs to its limit; None when a price is not known.
+
+    Without repeats after errors of AWS; see `repeats_note`.
+    """
     path = worst_path(attempts, region, packaged=packaged)
     return None if path is None else sum(attempt_usd(a, region, packaged=packaged) or 0.0 for a in path)
+
+
+def repeats_note(worst_usd: float) -> str:
+    """What repeats can add to a worst case of that many USD: each attempt lost at its time limit, as often as it can.
+
+    >>> repeats_note(1.5)
+    'repeats after internal errors of AWS could add at most 3.00 USD'
+    """
+    return f"repeats after internal errors of AWS could add at most {REPEATS * worst_usd:.2f} USD"
 
 
 def is_estimated(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> bool:

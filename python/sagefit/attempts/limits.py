@@ -1,19 +1,95 @@
-"""What a platform and a job's own ``max_price`` allow."""
+"""What the services, a platform and a job's own ``max_price`` allow."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+import math
+from collections.abc import Collection, Iterator, Sequence
 
 from sagefit.attempts.cost import is_estimated, reachable, worst_case_usd, worst_path
 from sagefit.attempts.planned import PlannedAttempt
 from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
+from sagefit.job.problem import Problem
+from sagefit.job.source import Key
+from sagefit.job.values import duration
 from sagefit.paths import display
+
+LOOKS = 2600
+"""How often a run may look at its training jobs: 25,000 events in a history, 9 for a look, the rest for all else."""
+REQUEST_BYTES = 131_072
+"""Half of what may pass between two states: a description repeats the request, with what AWS and the run add to it."""
+DEFINITION_BYTES = 1_048_576
+MOST_HYPERPARAMETERS, MOST_VARIABLES = 100, 99  # of one training job; Sagefit adds a variable of its own
+
+
+def check_services(job: Job, attempts: Sequence[PlannedAttempt]) -> None:
+    """Refuse what SageMaker or Step Functions would refuse of all attempts together, or in the middle of a run.
+
+    The Terraform module asks the same of the finished definition; here the answer comes with the job file's own fields
+    and lines. Raises SagefitError (exit code 2).
+    """
+    if found := list(_of_services(job, attempts)):
+        raise job.refusal(found)
+
+
+def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:
+    longest = sum((a.max_wait_seconds or a.max_runtime_seconds) + (a.max_pending_seconds or 0) for a in attempts)
+    interval = job.resources.poll_interval
+    if interval and longest > LOOKS * interval:
+        yield Problem(
+            ("resources", "poll_interval"),
+            f"the history of a run holds {LOOKS} looks, and one every {duration(interval)} does not cover the "
+            f"{duration(longest)} that its attempts may take together",
+            f"raise it to {duration(math.ceil(longest / LOOKS))} or more, remove it, or lower resources.max_runtime",
+        )
+    total = 0
+    for index, attempt in enumerate(attempts):
+        field: Key = ("attempts", index) if job.attempts != "auto" else ("hyperparameters",)
+        hyperparameters, environment = (
+            job.hyperparameters | attempt.hyperparameters,
+            job.environment | attempt.environment,
+        )
+        for what, table, most in (
+            ("hyperparameters", hyperparameters, MOST_HYPERPARAMETERS),
+            ("environment", environment, MOST_VARIABLES),
+        ):
+            if len(table) > most:
+                yield Problem(
+                    field,
+                    f"attempt {attempt.name} has {len(table)} entries in {what}, the job's own included; a training "
+                    f"job takes {most}",
+                    "put the rest into a file of the code",
+                )
+        size = _bytes(job, hyperparameters, environment)
+        total += size
+        if size > REQUEST_BYTES:
+            yield Problem(
+                field,
+                f"the request of attempt {attempt.name} has {size:,} bytes or more; {REQUEST_BYTES:,} fit, because the "
+                "description of a training job repeats it and 262,144 bytes pass between two states",
+                "put long hyperparameters, environment variables and arguments into a file of the code",
+            )
+    if total > DEFINITION_BYTES:
+        yield Problem(
+            ("attempts",),
+            f"{len(attempts)} attempts repeat the request, and the definition of the state machine has {total:,} bytes "
+            f"or more; it may have {DEFINITION_BYTES:,}",
+            "remove attempts, or put long hyperparameters, environment variables and inputs into a file of the code",
+        )
+
+
+def _bytes(job: Job, hyperparameters: object, environment: object) -> int:
+    """What the job file itself brings into a request, as Terraform writes it: markup characters take six bytes."""
+    parts = job.model_dump(mode="json", include={"inputs", "metrics", "tags"})
+    arguments = job.code.arguments if job.code else []
+    text = json.dumps([hyperparameters, environment, parts, arguments], ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode()) + 5 * sum(text.count(letter) for letter in "<>&")
 
 
 def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -> None:
-    """Refuse a job whose worst case is above its own ``max_price``.
+    """Refuse a job whose worst case is above its own ``max_price``; repeats after errors of AWS do not count in it.
 
     Raises SagefitError with exit code 4, also when a price is missing and the limit cannot be kept.
     """

@@ -37,10 +37,11 @@ class PlannedAttempt:
     fit: Candidate | None = None
 
     def for_terraform(self) -> dict[str, Any]:
-        """The fields of a Terraform attempt: all but the prediction."""
+        """The fields of a Terraform attempt; of the prediction its fullest memory, in percent of what is usable."""
         fields = asdict(self)
         del fields["fit"]
-        return fields
+        shares = [share for share in (self.fit.gpu_share, self.fit.host_share) if share is not None] if self.fit else []
+        return fields | ({"memory_percent": round(100 * max(shares), 1)} if shares else {})
 
 
 def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAttempt:

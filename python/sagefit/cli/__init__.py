@@ -29,6 +29,8 @@ COMMANDS = {
     "stop": "sagefit.cli.runs",
     "runs": "sagefit.cli.runs",
     "diagnose": "sagefit.cli.runs",
+    "changed": "sagefit.cli.changed",
+    "comment": "sagefit.cli.gitops",
     "review": "sagefit.cli.jobs",
     "cloud": "sagefit.cloud.cli",
     "platform": "sagefit.cli.platforms",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,8 +38,34 @@ def render_command(
 
 
 @app.command()
-def plan(job: JobArgument) -> None:
-    """Render and plan one job; prints the plan, saves it for `apply`, creates nothing."""
+def plan(
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="A name in jobs/ or the path of a job file.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder for plan, JSON and record, to be reviewed.")
+    ] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="All that differs from --base.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All platforms and jobs here.")] = False,
+    stack: Annotated[
+        str | None, typer.Option("--stack", metavar="KEY", help="One: PLATFORM/platform or PLATFORM/jobs/JOB.")
+    ] = None,
+    base: Annotated[str | None, typer.Option("--base", metavar="REF", help="What is merged into.")] = None,
+    parallel: Annotated[int | None, typer.Option("--parallel", min=1, help="How many plans at once.")] = None,
+    expires: Annotated[float, typer.Option("--expires", min=0, help="Hours for which a plan may be applied.")] = 24,
+    no_changes: Annotated[bool, typer.Option("--no-changes", help="Fail if any plan does something (drift).")] = False,
+) -> None:
+    """Render and plan one job; prints the plan, saves it for `apply`, creates nothing. With --out, for a review."""
+    several = changed or every
+    if sum((job is not None, several, stack is not None)) != 1 or (changed and every):
+        raise SagefitError("plan: name one JOB, or --stack KEY, or --changed, or --all")
+    if several or stack or out or no_changes:
+        from sagefit.cli import gitops  # for a review alone, as below: it loads the whole loop
+
+        choice = gitops.Choice(job, stack, changed, every, base)
+        gitops.plan_for_review(choice, out, parallel=parallel, hours=expires, no_changes=no_changes)
+        return
+    assert job is not None  # noqa: S101 - the only one left
     planned = deploy.plan_job(load_job(job), target())
     print_plan(planned.terraform, planned.plan)
     if not planned.plan.is_empty:
@@ -46,8 +73,26 @@ def plan(job: JobArgument) -> None:
 
 
 @app.command("apply")
-def apply_command(job: JobArgument) -> None:
-    """Apply the plan that `plan` saved, exactly as it was saved."""
+def apply_command(
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="A name in jobs/ or the path of a job file.")
+    ] = None,
+    reviewed: Annotated[
+        Path | None,
+        typer.Option("--reviewed", metavar="DIR", help="Apply what `plan --out DIR` planned; all without JOB."),
+    ] = None,
+    replan: Annotated[
+        bool, typer.Option("--replan", help="Where time has passed, plan again; go on if that does the same.")
+    ] = False,
+) -> None:
+    """Apply the plan that `plan` saved, exactly as it was saved; or plans that were reviewed, if they still hold."""
+    if reviewed:
+        from sagefit.cli import gitops
+
+        gitops.apply_reviewed_plans(job, reviewed, replan=replan)
+        return
+    if job is None or replan:
+        raise SagefitError("apply: name a JOB, or --reviewed DIR (which --replan belongs to)")
     loaded = load_job(job)
     deploy.apply_saved(loaded, target())
     err.print(f"{loaded.name} applied")

@@ -100,6 +100,7 @@ def diagnose(
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
         )
+    routed_by = None
     if run is not None:
         target()
         failed = [attempt for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
@@ -107,7 +108,7 @@ def diagnose(
             err.print("no attempt of this run has failed")
             return
         err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
-        diagnosis = failed[-1].diagnosis
+        diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
     else:
         logs = {str(path): read_log(path) for path in log or ()}
         diagnosis = classify(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
@@ -116,6 +117,8 @@ def diagnose(
         return
     out.print(Text(diagnosis.failure_class, style="bold"))
     out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
+    if routed_by:
+        out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
     for remedy in diagnosis.remedies:
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
 
@@ -136,9 +139,9 @@ def follow(run: Run, where: Target, job: Job | None = None, *, logs: bool = Fals
         _print_lesson(job, record)
     if not record.succeeded:
         last = record.attempts[-1].training_job if record.attempts else ""
-        if last and not logs:
+        if last and not logs and (lines := runs.last_lines(last)):
             err.print("the end of its log:")
-            for line in runs.last_lines(last):
+            for line in lines:
                 err.print(Text(f"  {line}"), soft_wrap=True)
         raise typer.Exit(FAILED)
 

@@ -13,11 +13,13 @@ import boto3
 from botocore.config import Config
 from moto.settings import moto_server_port
 
+from sagefit.cloud import authorization
+
 #: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
 INTERNAL_AGENT = "sagefit-executor"
 
 _lock = threading.Lock()
-_clients: dict[tuple[str, str, bool], Any] = {}
+_clients: dict[tuple[str, str, str | None], Any] = {}
 
 
 def endpoint() -> str:
@@ -27,15 +29,15 @@ def endpoint() -> str:
 
 def internal(service: str, region: str) -> Any:
     """A client for the platform's own work."""
-    return _client(service, region, internal_call=True)
+    return _client(service, region, None)
 
 
-def for_states(region: str, service: str, state_credentials: object = None) -> Any:  # noqa: ARG001
-    """A client for tasks of a state machine.
+def for_states(region: str, service: str, state_credentials: Any) -> Any:
+    """A client for tasks of a state machine, with the rights of its role.
 
     They pass parameters on as they are, do their own retries, and their results are JSON: times are text in them.
     """
-    return _client(service, region, internal_call=False)
+    return _client(service, region, state_credentials.role_arn)
 
 
 def _times_as_text(parsed: dict[str, Any], **_: Any) -> None:
@@ -52,8 +54,9 @@ def _as_text(value: Any) -> Any:
     return value
 
 
-def _client(service: str, region: str, *, internal_call: bool) -> Any:
-    key = (service, region, internal_call)
+def _client(service: str, region: str, role: str | None) -> Any:
+    """A client of one's own side, or with a role that of a state machine."""
+    key, internal_call = (service, region, role), role is None
     with _lock:  # sessions are not safe to share between threads, clients are
         if key not in _clients:
             make: Any = boto3.client
@@ -70,6 +73,8 @@ def _client(service: str, region: str, *, internal_call: bool) -> Any:
                     user_agent_extra=INTERNAL_AGENT if internal_call else None,
                 ),
             )
-            if not internal_call:
-                _clients[key].meta.events.register("after-call", _times_as_text)
+            if role is not None:
+                events = _clients[key].meta.events
+                events.register("before-parameter-build.sagemaker", authorization.guard(role, region))
+                events.register("after-call", _times_as_text)
         return _clients[key]

@@ -1,34 +1,38 @@
-"""Environments that stand in for training images: one virtual environment for each lock file.
+"""Environments that stand in for training images: one virtual environment for each list of packages.
 
-There is no container engine here. What an image brings is reduced to Python and its packages, from a lock file with
-hashes in ``images/``; an environment is named by what is in it, built once, and never changed afterwards.
+There is no container engine here. What an image brings is reduced to Python and its packages, from a list in
+``images/``; an environment is named by what is in it, built once, and never changed afterwards.
+
+A list is a lock file with hashes where one fits every machine. PyTorch's and TensorFlow's builds differ by machine
+(with CUDA, for the CPU), so theirs are versions only (``.txt``), and pip chooses the build.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
-import importlib.metadata
 import logging
-import os
 import re
-import shutil
-import subprocess
-import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from sagefit import environments
 from sagefit.cloud import paths
+from sagefit.errors import SagefitError
 
 _LOG = logging.getLogger(__name__)
-_LOCKS = Path(__file__).parent / "images"
-_COMPLETE = ".complete"
-_PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-#: Last part of an image's repository -> name of the lock file. "python" has no packages.
-_FRAMEWORKS = {"sagemaker-scikit-learn": "sklearn", "sagemaker-xgboost": "xgboost", "python": "base"}
+_LISTS = Path(__file__).parent / "images"
+#: Last part of an image's repository -> name of the list. "python" has no packages.
+_FRAMEWORKS = {
+    "sagemaker-scikit-learn": "sklearn",
+    "sagemaker-xgboost": "xgboost",
+    "pytorch-training": "pytorch",
+    "huggingface-pytorch-training": "huggingface",
+    "tensorflow-training": "tensorflow",
+    "python": "base",
+}
 _BASE = "base"
+#: Lists that come on top of another.
+_ON = {"huggingface": "pytorch"}
 
 
 class ImageError(Exception):
@@ -36,10 +40,10 @@ class ImageError(Exception):
 
 
 def framework_of(image: str) -> str:
-    """Name of the lock file that stands in for an image."""
+    """Name of the list that stands in for an image."""
     repository = re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]
     framework = _FRAMEWORKS.get(repository)
-    if framework is None or (framework != _BASE and not _lock(framework).is_file()):
+    if framework is None:
         known = ", ".join(sorted(_FRAMEWORKS))
         raise ImageError(
             f"the embedded cloud cannot run image {image}: it has no container engine and stands in for these "
@@ -50,91 +54,55 @@ def framework_of(image: str) -> str:
 
 def environment(framework: str, requirements: bytes | None = None) -> Path:
     """The environment of a framework, with a job's own requirements on top where it has some; built if need be."""
-    lock = _lock(framework).read_bytes() if framework != _BASE else b""
-    base = _built(framework, lock, lambda folder: _build(folder, _lock(framework) if lock else None))
-    if not requirements:
-        return base
-    wanted = lock + b"\n--\n" + requirements
-    return _built(f"{framework}-with", wanted, lambda folder: _build_on(base, folder, requirements))
+    listed = _packages_of(framework)
+    content = listed.read_bytes() if listed else b""
+    if framework in _ON:
+        base = _on_top(framework, environment(_ON[framework]), content)
+    else:
+        base = _built(framework, content, lambda folder: _build(folder, listed))
+    return _on_top(f"{framework}-with", base, requirements) if requirements else base
 
 
 def layer(parent: Path, folder: Path) -> Path:
     """A new environment that sees everything of its parent and can be written to without changing it."""
     venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
-    packages = [_packages(parent), *_inherited(parent)]
-    (_packages(folder) / "_parent.pth").write_text("".join(f"{path}\n" for path in packages))
+    seen = [environments.packages(parent), *_inherited(parent)]
+    (environments.packages(folder) / "_parent.pth").write_text("".join(f"{path}\n" for path in seen))
     return folder
 
 
-def _lock(framework: str) -> Path:
-    return _LOCKS / f"{framework}.lock"
-
-
-def _packages(folder: Path) -> Path:
-    return folder / "lib" / _PYTHON / "site-packages"
+def _packages_of(framework: str) -> Path | None:
+    return None if framework == _BASE else next(_LISTS.glob(f"{framework}.*"))
 
 
 def _inherited(folder: Path) -> list[str]:
     try:
-        return (_packages(folder) / "_parent.pth").read_text().split()
+        return (environments.packages(folder) / "_parent.pth").read_text().split()
     except FileNotFoundError:
         return []
 
 
 def _built(name: str, content: bytes, build: Callable[[Path], None]) -> Path:
-    python = f"{sys.implementation.cache_tag}-{sys.base_prefix}".encode()
-    digest = hashlib.sha256(python + b"\0" + content).hexdigest()[:16]
-    folder = paths.image_cache() / f"{name}-{digest}"
-    if (folder / _COMPLETE).exists():
-        return folder
-    with _locked(folder.with_suffix(".lock")):
-        if not (folder / _COMPLETE).exists():  # nobody else built it while we waited
-            _LOG.info("building environment %s", folder.name)
-            shutil.rmtree(folder, ignore_errors=True)
-            build(folder)
-            (folder / _COMPLETE).touch()  # written last: half an environment is none
-    return folder
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _build(folder: Path, lock: Path | None) -> None:
-    pip = _own_pip()
-    venv.EnvBuilder(symlinks=True, with_pip=not pip).create(folder)
-    for part in pip:
-        shutil.copytree(part, _packages(folder) / part.name)
-    if lock:
-        _pip(folder, "--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", str(lock))
-
-
-def _own_pip() -> list[Path]:
-    """The pip this program runs with; copying it takes a tenth of the time of unpacking Python's bundled one."""
+    folder = paths.image_cache() / f"{name}-{environments.digest(content)}"
     try:
-        files = importlib.metadata.files("pip") or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    tops = {file.parts[0]: Path(str(file.locate())) for file in files if file.parts[0].startswith("pip")}
-    return [next(parent for parent in path.parents if parent.name == top) for top, path in tops.items()]
+        return environments.built(folder, build)
+    except SagefitError as error:
+        raise ImageError(error.message) from error
 
 
-def _build_on(base: Path, folder: Path, requirements: bytes) -> None:
-    layer(base, folder)
-    listed = folder / "requirements.txt"
-    listed.write_bytes(requirements)
-    _pip(folder, "-r", str(listed))
+def _build(folder: Path, listed: Path | None) -> None:
+    _LOG.info("building environment %s", folder.name)
+    exact = listed if listed and listed.suffix == ".lock" else None
+    environments.create(folder, exact)
+    if listed and not exact:
+        environments.install(folder, "--only-binary", ":all:", "-r", str(listed))
 
 
-def _pip(folder: Path, *arguments: str) -> None:
-    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", *arguments]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PYTHON"))}
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line for line in done.stderr.strip().splitlines() if "error" in line.lower()] or [done.stderr.strip()]
-        raise ImageError(f"the environment could not be built: {lines[-1][-500:]}")
+def _on_top(name: str, base: Path, requirements: bytes) -> Path:
+    def build(folder: Path) -> None:
+        _LOG.info("building environment %s", folder.name)
+        listed = layer(base, folder) / "requirements.txt"
+        listed.write_bytes(requirements)
+        environments.install(folder, "-r", str(listed))
+
+    return _built(name, base.name.encode() + b"\0" + requirements, build)

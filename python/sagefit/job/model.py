@@ -93,6 +93,7 @@ class Resources(Fields):
 
     instance_type: str | Annotated[list[str], Field(min_length=1)] = "auto"
     instance_count: Annotated[int, Field(ge=1)] = 1
+    instance_quota: Annotated[int, Field(ge=1)] = 20
     volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
     spot: bool = False
     max_runtime: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] = 86400

@@ -223,6 +223,7 @@ def _resources(job: Job) -> Iterator[Problem]:
             yield from _instance_type(("resources", "instance_type", index), ml_type)
     elif resources.instance_type != "auto":
         yield from _instance_type(("resources", "instance_type"), resources.instance_type)
+    yield from _instance_count(job, ("resources", "instance_count"), resources.instance_count)
     alone = job.attempts == "auto"
     any_spot = resources.spot or (job.attempts != "auto" and any(attempt.spot for attempt in job.attempts))
     yield from _spot(
@@ -287,6 +288,7 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
             yield from _instance_type((*field, "instance_type"), attempt.instance_type)
         elif not isinstance(default, str) or default == "auto":
             yield Problem(field, "no instance type", "add instance_type here or one type in resources.instance_type")
+        yield from _instance_count(job, (*field, "instance_count"), attempt.instance_count or 1)
         for kind, target in attempt.next.items():
             edge: Key = (*field, "next", kind)
             if kind == "stopped":
@@ -335,6 +337,16 @@ def _types(job: Job) -> Iterator[tuple[Key, str]]:
         for index, attempt in enumerate(job.attempts):
             if attempt.instance_type:
                 yield ("attempts", index, "instance_type"), attempt.instance_type
+
+
+def _instance_count(job: Job, field: Key, count: int) -> Iterator[Problem]:
+    """20 instances of a training job is the default quota (SageMaker's endpoints and quotas)."""
+    if count > job.resources.instance_quota:
+        yield Problem(
+            field,
+            f"{count} instances; the quota of a training job is {job.resources.instance_quota}",
+            "ask for fewer, of a larger type, or raise resources.instance_quota when your account has more",
+        )
 
 
 def _instance_type(field: Key, ml_type: str) -> Iterator[Problem]:

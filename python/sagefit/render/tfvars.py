@@ -14,7 +14,7 @@ from typing import Any
 
 import jinja2
 
-from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, worst_case_usd
+from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, repeats_note, worst_case_usd
 from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
@@ -154,6 +154,7 @@ def _resources(job: Job) -> dict[str, Any]:
         "output_compression": "output_compression",
         "retry_attempts": "retry_attempts",
         "remote_debug": "remote_debug",
+        "instance_quota": "instance_quota",
         "max_keep_alive": "max_keep_alive_seconds",
         "poll_interval": "poll_seconds",
     }
@@ -206,7 +207,7 @@ def _worst_case(attempts: list[PlannedAttempt]) -> str | None:
     if usd is None or not any(attempt.fit for attempt in attempts):
         return None
     estimated = ", by estimated prices" if is_estimated(attempts, REFERENCE_REGION, packaged=True) else ""
-    return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}."
+    return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}; {repeats_note(usd)}."
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

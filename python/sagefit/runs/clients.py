@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ConnectionClosedError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
@@ -36,6 +37,12 @@ def sagemaker() -> SageMakerClient:
 def logs() -> CloudWatchLogsClient:
     """The CloudWatch Logs client of the environment."""
     return boto3.client("logs", config=_CONFIG)
+
+
+@cache
+def cloudwatch() -> CloudWatchClient:
+    """The CloudWatch client of the environment."""
+    return boto3.client("cloudwatch", config=_CONFIG)
 
 
 @cache

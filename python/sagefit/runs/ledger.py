@@ -14,7 +14,7 @@ from sagefit.catalog import instances, price
 from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import Diagnosis, classify
-from sagefit.runs import reports
+from sagefit.runs import evidence, reports
 from sagefit.runs.clients import sagemaker, step_functions
 from sagefit.runs.execution import Run, attempt_index, training_jobs
 
@@ -30,6 +30,8 @@ class AttemptRecord:
     published price is known, and ``estimated_usd`` what it is by an estimated one. ``started_by`` says why there is
     this attempt and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` are what the formulas
     say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
+    ``routed_by`` is the class that the run went on with where it is another: a state machine reads ``failure_reason``
+    alone, and ``outcome`` comes from logs and utilisation too.
     """
 
     index: int
@@ -55,6 +57,8 @@ class AttemptRecord:
     hyperparameters: dict[str, str] = field(default_factory=dict)
     code: str = ""
     output: str = ""
+    failure_reason: str = ""
+    routed_by: str = ""
 
     @property
     def evidence(self) -> str:
@@ -102,8 +106,9 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
     for summary in training_jobs(run):
         name = summary["TrainingJobName"]
         attempts.append((known or {}).get(name) or _attempt(name, run.platform.region))
+    attempts = [_routed(attempt, recorded.get(attempt.index, {})) for attempt in attempts]
     for index, note in recorded.items():
-        if not any(attempt.index == index for attempt in attempts):  # the API refused to create this one
+        if note.get("training_job") not in {attempt.training_job for attempt in attempts}:  # refused at creation
             diagnosis = classify(create_error=str(note.get("evidence", "")))
             refused = str(note.get("attempt", index)), str(note.get("class", ""))
             attempts.append(AttemptRecord(index, refused[0], outcome=refused[1], diagnosis=diagnosis))
@@ -122,19 +127,20 @@ def _attempt(name: str, region: str) -> AttemptRecord:
     job: dict[str, Any] = dict(sagemaker().describe_training_job(TrainingJobName=name))
     resources = job.get("ResourceConfig", {})
     status, secondary = job["TrainingJobStatus"], job["SecondaryStatus"]
-    outcome, diagnosis = "", None
+    outcome, diagnosis, routed_by = "", None, ""
+    output = f"{job.get('OutputDataConfig', {}).get('S3OutputPath', '').rstrip('/')}/{name}/output"
     if status == "Completed":
         outcome = COMPLETED
     elif status in ("Failed", "Stopped"):
-        diagnosis = classify(job.get("FailureReason"), secondary_status=secondary)
+        diagnosis = evidence.diagnose(job, output)
         outcome = diagnosis.failure_class
+        routed_by = classify(job.get("FailureReason"), secondary_status=secondary).failure_class
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
     known = price(resources.get("InstanceType", ""), region)
     count = resources.get("InstanceCount", 1)
     usd = known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None
     estimated = bool(known and known.estimated)
-    output = f"{job.get('OutputDataConfig', {}).get('S3OutputPath', '').rstrip('/')}/{name}/output"
     instance = instances().get(resources.get("InstanceType", ""))
     gpu_peak = None
     if outcome and instance and instance.gpu_count:  # the log has no peak of a GPU, so the report is worth its call
@@ -159,7 +165,16 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         hyperparameters=dict(job.get("HyperParameters", {})),
         code=_code(job),
         output=output,
+        failure_reason=job.get("FailureReason", ""),
+        routed_by=routed_by if routed_by != outcome else "",
     )
+
+
+def _routed(attempt: AttemptRecord, note: dict[str, Any]) -> AttemptRecord:
+    """``attempt`` with the class that the state machine noted for it."""
+    if note.get("training_job") != attempt.training_job or not note.get("class"):
+        return attempt
+    return replace(attempt, routed_by=str(note["class"]) if note["class"] != attempt.outcome else "")
 
 
 def _code(job: dict[str, Any]) -> str:
@@ -175,7 +190,8 @@ def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
     """Each attempt with why it was made and what came of it: a run goes from one to the next by an edge of `next`."""
     linked = []
     for before, attempt, after in zip([None, *attempts], attempts, [*attempts[1:], None], strict=False):
-        why = f"{before.outcome or before.status} of {before.name}" if before else "the first attempt"
+        ended_as = (before.routed_by or before.outcome or before.status) if before else ""
+        why = f"{ended_as} of {before.name}" if before else "the first attempt"
         step = next(iter(attempt.diagnosis.remedies), "") if attempt.diagnosis else ""
         if after:
             step = "tried again" if after.index == attempt.index else f"on to {after.name}"

@@ -9,6 +9,8 @@ from botocore.exceptions import ClientError
 from sagefit.runs.clients import logs
 
 GROUP = "/aws/sagemaker/TrainingJobs"
+HOSTS = 20  # logs that are read of a training job to explain it; the default quota allows no more instances
+_LINES = 2000  # of a host's log: no more is judged, and one call gets them
 
 
 class LogReader:
@@ -42,3 +44,24 @@ class LogReader:
 def last_lines(training_job: str, count: int = 15) -> list[str]:
     """The end of a training job's log."""
     return list(LogReader().new_lines(training_job))[-count:]
+
+
+def tails(training_job: str) -> dict[str, list[str]]:
+    """The last lines of each host's log, by the host's name; of a host that was launched again, those of the last time.
+
+    One call for each of at most 20 hosts. Raises ClientError where the logs may not be read.
+    """
+    try:
+        listed = logs().describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=f"{training_job}/")["logStreams"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return {}
+        raise
+    names = sorted(stream["logStreamName"] for stream in listed)  # <job>/algo-<n>-<time of the launch>
+    newest = {name.rpartition("/")[2].rpartition("-")[0]: name for name in names}
+    return {host: _last(name) for host, name in list(newest.items())[:HOSTS]}
+
+
+def _last(stream: str) -> list[str]:
+    page = logs().get_log_events(logGroupName=GROUP, logStreamName=stream, limit=_LINES, startFromHead=False)
+    return [event["message"].rstrip("\n") for event in page["events"]]

@@ -52,6 +52,22 @@ def gpu_peak_gib(reports: Sequence[Report]) -> float | None:
     return _gib([*sampled, *reserved]) if sampled else None
 
 
+def utilisation(reports: Sequence[Report]) -> dict[str, float]:
+    """The highest share of any host in percent: of host_memory, gpu_memory, shared_memory and disk, where known."""
+    parts: list[tuple[str, Any, Any]] = []
+    for report in reports:
+        memory, shared = report.get("host_memory") or {}, report.get("shared_memory") or {}
+        parts.append(("host_memory", memory.get("peak_bytes"), memory.get("limit_bytes")))
+        parts.append(("shared_memory", shared.get("peak_bytes"), shared.get("total_bytes")))
+        for resource, key in (("gpu_memory", "gpus"), ("disk", "disks")):
+            parts += [(resource, part.get("peak_bytes"), part.get("total_bytes")) for part in report.get(key) or []]
+    highest: dict[str, float] = {}
+    for resource, used, total in parts:
+        if isinstance(used, (int, float)) and isinstance(total, (int, float)) and total > 0:
+            highest[resource] = max(100 * used / total, highest.get(resource, 0.0))
+    return highest
+
+
 def gpus_per_host(reports: Sequence[Report]) -> int:
     """GPUs that the recorder saw on a host."""
     return max((len(report.get("gpus") or []) for report in reports), default=0)

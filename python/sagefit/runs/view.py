@@ -42,20 +42,14 @@ def story(record: RunRecord) -> Iterator[Text]:
         yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
         if attempt.evidence:
             yield Text(f"  {attempt.outcome}: {attempt.evidence}")
+        if not attempt.training_job:
+            yield Text("  the request was refused: there never was a training job")
+        if attempt.routed_by:
+            yield Text(f"  the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}")
         if predicted := _predicted(attempt):
             yield Text(f"  predicted by the job file as it is now: {predicted}")
         if attempt.next_step:
             yield Text(f"  next: {attempt.next_step}")
-
-
-def legend(record: RunRecord) -> str:
-    """What is not plain in the numbers; empty where all is."""
-    said = []
-    if any(a.predicted_host_gib is not None for a in record.attempts):
-        said.append("peaks are measured / predicted by the job file as it is now")
-    if any(a.estimated_usd is not None for a in record.attempts):
-        said.append("~ is by an estimated price")
-    return "; ".join(said)
 
 
 def _predicted(attempt: AttemptRecord) -> str:
@@ -109,7 +103,8 @@ def results(record: RunRecord) -> list[str]:
     if last and last.model:
         lines.append(f"model: {last.model}")
     if record.is_over and not record.succeeded and record.error:
-        lines.append(f"failed: {record.error}" + (f": {last.evidence}" if last and last.evidence else ""))
+        truth = f", which was {last.outcome}" if last and last.routed_by else ""
+        lines.append(f"failed: {record.error}{truth}" + (f": {last.evidence}" if last and last.evidence else ""))
     return lines
 
 

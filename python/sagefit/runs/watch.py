@@ -51,15 +51,16 @@ def _live(reader: _Reader, seconds: float) -> RunRecord:
 
 
 def _lines(reader: _Reader, seconds: float) -> RunRecord:
-    said: dict[int, str] = {}
+    said: dict[tuple[int, str], str] = {}  # an attempt that AWS lost has several training jobs
     while True:
         record = reader.read()
         if record is None:
             err.print("connection lost, trying again; the run goes on")
         for attempt in record.attempts if record else []:
             now = attempt.outcome or attempt.status
-            if said.get(attempt.index) != now:
-                said[attempt.index] = now
+            which = attempt.index, attempt.training_job
+            if said.get(which) != now:
+                said[which] = now
                 err.print(_line(attempt), soft_wrap=True)
         if record and record.is_over:
             return record
@@ -69,7 +70,8 @@ def _lines(reader: _Reader, seconds: float) -> RunRecord:
 def _line(attempt: AttemptRecord) -> str:
     what = attempt.outcome or attempt.status
     evidence = f": {attempt.evidence}" if attempt.evidence else ""
-    return f"attempt {attempt.index} {attempt.name} on {view.instance(attempt)}: {what}{evidence}"
+    again = " again" if attempt.training_job[-1:].isalpha() else ""
+    return f"attempt {attempt.index} {attempt.name}{again} on {view.instance(attempt)}: {what}{evidence}"
 
 
 class _Reader:
@@ -80,6 +82,7 @@ class _Reader:
         self._target = target
         self._logs = LogReader() if logs else None
         self._finished: dict[str, AttemptRecord] = {}
+        self._ended: set[str] = set()
 
     def read(self) -> RunRecord | None:
         """The run now, or None while the connection is lost."""
@@ -95,7 +98,10 @@ class _Reader:
                 ) from error
             time.sleep(_LOST_SECONDS)
             return None
-        self._finished |= {a.training_job: a for a in record.attempts if a.outcome and a.training_job}
+        over = {a.training_job: a for a in record.attempts if a.outcome and a.training_job}
+        # Asked for twice after its end: the last lines of its log, which may tell why, can come late.
+        self._finished |= {name: attempt for name, attempt in over.items() if name in self._ended}
+        self._ended |= over.keys()
         return record
 
     def _print_logs(self, record: RunRecord) -> None:

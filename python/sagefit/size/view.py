@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from sagefit.attempts import PlannedAttempt, attempt_usd
+from sagefit.attempts import PlannedAttempt, attempt_usd, repeats_note
 from sagefit.catalog import price
 from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.catalog.view import NARROW, VERY_NARROW
@@ -212,7 +212,7 @@ def _worst_case(sizing: Sizing) -> str:
     over = f"; over max_price, {limit:.2f}: a plan will be refused" if limit is not None and usd > limit else ""
     limits = f"{sizing.region}, each attempt at most {duration(longest)}"
     limits += ", spot at the full price" if any(attempt.spot for attempt in sizing.attempts) else ""
-    return f"a run costs at most {usd:.2f} USD{estimated} ({limits}){over}"
+    return f"a run costs at most {usd:.2f} USD{estimated} ({limits}){over}; {repeats_note(usd)}"
 
 
 def _instances(candidate: Candidate) -> str:

@@ -1,7 +1,8 @@
 """What a set of identity policies allows: IAM's evaluation of Allow and Deny, for requests within one account.
 
 moto's own enforcement is not enough: a statement with a condition denies there, and only S3, SQS, IAM and STS pass the
-resource on. Where it can judge, ``test_policy.py`` compares. AWS's simulator is not to be had offline. Rules:
+resource on. Where it can judge, ``tests/proofs/test_policy.py`` compares. AWS's simulator is not to be had offline.
+Rules:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html and
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
 """

@@ -1,0 +1,106 @@
+"""What the role of a state machine may do: its calls to SageMaker are refused here as AWS refuses them.
+
+Judged are the role's inline and managed policies and its permissions boundary. Nobody else's calls are judged: whoever
+runs the embedded cloud owns it. A role that this cloud does not know is not judged either.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+from moto.iam.models import ManagedPolicy, iam_backends
+
+from sagefit.cloud.policy import Call, Context, allows
+
+Request = Mapping[str, Any]
+_TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
+
+
+def calls_of(action: str, request: Request, resource: str) -> Iterator[Call]:
+    """What AWS asks IAM about for a call on the training job ``resource``: the call, and what it does by the way."""
+    if action == "CreateTrainingJob":
+        yield Call(f"sagemaker:{action}", resource, creation_keys(request))
+        yield Call("iam:PassRole", request["RoleArn"], _TO_SAGEMAKER)
+        if request.get("Tags"):
+            yield Call("sagemaker:AddTags", resource)
+    else:
+        period = _text(request.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds"))
+        yield Call(f"sagemaker:{action}", resource, {} if period is None else {"sagemaker:KeepAlivePeriod": period})
+
+
+def creation_keys(request: Request) -> Context:
+    """The condition keys that the service makes of a request for a training job; what is not in it has no key.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html
+    """
+    resources, network = request["ResourceConfig"], request.get("VpcConfig", {})
+    keys: dict[str, str | list[str] | None] = {
+        "InstanceTypes": [resources["InstanceType"]],
+        "MaxRuntimeInSeconds": _text(request["StoppingCondition"].get("MaxRuntimeInSeconds")),
+        "KeepAlivePeriod": _text(resources.get("KeepAlivePeriodInSeconds")),
+        "VolumeKmsKey": resources.get("VolumeKmsKeyId"),
+        "OutputKmsKey": request["OutputDataConfig"].get("KmsKeyId"),
+        "VpcSubnets": network.get("Subnets"),
+        "VpcSecurityGroupIds": network.get("SecurityGroupIds"),
+        "EnableRemoteDebug": _text(request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug")),
+        "NetworkIsolation": _text(request.get("EnableNetworkIsolation")),
+        "InterContainerTrafficEncryption": _text(request.get("EnableInterContainerTrafficEncryption")),
+    }
+    return {f"sagemaker:{key}": value for key, value in keys.items() if value is not None}
+
+
+def guard(role_arn: str, region: str) -> Callable[..., None]:
+    """A handler of botocore's event before a call of SageMaker is built.
+
+    It raises ClientError, as AWS answers, when IAM says no.
+    """
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
+
+    def refuse(params: Request, model: Any, **_: Any) -> None:
+        policies = _policies(role_arn, account, partition)
+        if policies is None or "TrainingJobName" not in params:
+            return
+        job = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{params['TrainingJobName']}"
+        for call in calls_of(model.name, params, job):
+            if not all(allows(group, call) for group in policies):
+                raise _denied(role_arn, call, model.name)
+
+    return refuse
+
+
+def _policies(role_arn: str, account: str, partition: str) -> list[list[dict[str, Any]]] | None:
+    """Groups of policies that all have to allow a call: those of the role, and its boundary; None for no such role."""
+    backend = iam_backends[account][partition]
+    role = next((role for role in list(backend.roles.values()) if role.arn == role_arn), None)
+    if role is None:
+        return None
+    own = [*role.policies.values(), *map(_document, role.managed_policies.values())]
+    groups = [[json.loads(document) for document in own]]
+    boundary = backend.managed_policies.get(role.permissions_boundary_arn or "")
+    return [*groups, [json.loads(_document(boundary))]] if boundary else groups
+
+
+def _document(policy: ManagedPolicy) -> str:
+    return next(version.document for version in policy.versions if version.version_id == policy.default_version_id)
+
+
+def _denied(role_arn: str, call: Call, operation: str) -> ClientError:
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
+    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/sagefit"
+    message = (
+        f"User: {who} is not authorized to perform: {call.action} on resource: {call.resource} because no "
+        f"identity-based policy allows the {call.action} action"
+    )
+    answer: Any = {
+        "Error": {"Code": "AccessDeniedException", "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": 400, "RequestId": str(uuid.uuid4())},
+    }
+    return ClientError(answer, operation)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value).lower()

@@ -1,0 +1,105 @@
+"""How much of the Python package the tests run: ``python tests/measure_coverage.py [ARGS OF PYTEST]``.
+
+Every process counts, also those that get an environment of their own (the embedded cloud, the launcher), so the tests
+run in a virtual environment whose interpreter always measures. Ends with 1 where fewer than 92 % of all lines, or
+fewer than 80 % of a file's, were run. It makes tests that are mostly Python take about twice as long; `make test` does
+without.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+from sagefit.paths import ROOT, home
+
+PACKAGE = ROOT / "python" / "sagefit"
+ALL, EACH = 92, 80  # percent of lines
+# They look at the interpreter itself: its memory, its modules.
+LEFT_OUT = (
+    "tests/launcher/test_launcher_failures.py::test_output_that_is_no_text_does_no_harm",
+    "tests/launcher/test_launcher_run.py::test_a_run_that_succeeds",
+    "tests/launcher/test_launcher_torch.py::test_it_is_no_part_of_the_script_s_own_python",
+)
+# The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
+# with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.
+NOT_SEEN = ("launcher/torch_hook.py", "memory/trace/child/*", "cloud/container_init.py", "cloud/namespace.py")
+_SETTINGS = """
+[run]
+branch = true
+parallel = true
+sigterm = true
+patch = _exit
+data_file = {data}
+include =
+    {package}/*
+    */input/data/sagefit/*
+
+[paths]
+launcher =
+    {package}/launcher
+    */input/data/sagefit
+
+[report]
+exclude_also = if TYPE_CHECKING:
+omit = {omit}
+"""
+
+
+def make_interpreter(folder: Path, settings: Path) -> Path:
+    """An environment with the packages of this one, in which every process is measured; its interpreter."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip())
+    (packages / "a.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n", "utf-8")
+    start = f"import os; os.environ['COVERAGE_PROCESS_START'] = {str(settings)!r}; import coverage"
+    (packages / "b.pth").write_text(f"{start}; coverage.process_startup()\n", "utf-8")
+    return python
+
+
+def too_low(report: dict[str, Any]) -> list[str]:
+    """What is below the limits in coverage's JSON report."""
+    shares = {"all files": report["totals"]} | {name: file["summary"] for name, file in report["files"].items()}
+    percent = {
+        name: 100 * s["covered_lines"] / s["num_statements"] for name, s in shares.items() if s["num_statements"]
+    }
+    limits = {name: ALL if name == "all files" else EACH for name in percent}
+    return [
+        f"{name}: {percent[name]:.1f} % of lines, {limits[name]} % wanted"
+        for name in limits
+        if percent[name] < limits[name]
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests, print the report, and say what is too low."""
+    folder = home() / "coverage"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    settings = folder / "settings"
+    omit = " ".join(f"*/{name}" for name in NOT_SEEN)
+    settings.write_text(_SETTINGS.format(data=folder / "data" / ".coverage", package=PACKAGE, omit=omit), "utf-8")
+    (folder / "data").mkdir()
+    deselect = [f"--deselect={name}" for name in LEFT_OUT]
+    tests = [str(make_interpreter(folder / "python", settings)), "-m", "pytest", "-p", "no:cov", *deselect]
+    code = subprocess.run(
+        [*tests, *(arguments or ["-n", "auto", "--dist", "loadgroup"])], cwd=ROOT, check=False
+    ).returncode
+    coverage = [sys.executable, "-m", "coverage"]
+    found = folder / "report.json"
+    for command in (["combine", "-q"], ["report", "--sort=cover"], ["json", "-q", "-o", str(found)]):
+        subprocess.run([*coverage, command[0], f"--rcfile={settings}", *command[1:]], cwd=ROOT, check=True)
+    low = too_low(json.loads(found.read_text("utf-8")))
+    print(*low, sep="\n")
+    return code or int(bool(low))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
