@@ -54,7 +54,7 @@ test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terra
 	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
 
 snapshot: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: accept what plans are now, in tests/plans; read the diff before you commit
-	@$(PY) -m pytest tests/plans --snapshot-update $(ARGS)
+	@$(PY) -m pytest tests/plans --snapshot-update -n 0 $(ARGS)
 
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files

@@ -18,7 +18,7 @@ from sagefit.errors import SagefitError
 from sagefit.paths import home
 from sagefit.toolchain import terraform_binary, terraform_environment
 
-ROOTS = ("*.tf", "job/*.tf", "modules/*/*.tf", "examples/platforms/*/*.tf")
+ROOTS = ("*.tf", "job/*.tf", "modules/*/*.tf", "examples/platforms/*/*.tf", "examples/gitops/roles/*.tf")
 
 
 def main() -> int:

@@ -13,14 +13,12 @@ from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.values import NAME_PATTERN
-from sagefit.paths import JOB_ROOT, ROOT, display
+from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.platform import Platform, load_platform
 from sagefit.render import render, tfvars_path, write
 from sagefit.runs import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
-
-PLATFORM_VARIABLES = ROOT / "platforms"
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
     """
     platform = load_platform(job.platform)
     if not destroy:
-        _check(job, platform)
+        check(job, platform)
     if not (destroy and tfvars_path(job).exists()):
         write(job)
     terraform = job_terraform(job, target)
@@ -90,20 +88,20 @@ def apply_saved(job: Job, target: Target) -> None:
             exit_code=REFUSED,
         )
     if not noted["destroy"]:
-        _check(job, load_platform(job.platform))
+        check(job, load_platform(job.platform))
     if noted["removed"]:
-        _refuse_under_runs(job)
+        refuse_under_runs(job)
     terraform.apply(Plan(path))
 
 
-def _check(job: Job, platform: Platform) -> None:
+def check(job: Job, platform: Platform) -> None:
     """Refuse what the platform does not allow and what could cost more than the job's limit."""
     attempts = plan_attempts(job)
     check_allowed(job, attempts, platform.allowed_instance_types)
     check_max_price(job, attempts, platform.region)
 
 
-def _refuse_under_runs(job: Job) -> None:
+def refuse_under_runs(job: Job) -> None:
     """A run keeps the definition it started with, which names code and data by digest: they must stay for it."""
     running = running_runs(job.name, load_platform(job.platform))
     if running:
@@ -121,7 +119,7 @@ def platform_terraform(name: str, target: Target) -> Terraform:
             f"platform: {name!r} is no name of a platform",
             hint="use up to 20 lower-case letters, digits, single hyphens",
         )
-    variables = PLATFORM_VARIABLES / f"{name}.tfvars"
+    variables = PLATFORMS / f"{name}.tfvars"
     if not variables.exists() and name != "dev":
         raise SagefitError(
             f"platform: no variables for {name!r} ({display(variables)} is missing)",

@@ -24,7 +24,7 @@ TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
 FULL = 95.0  # percent of a host's memory, a GPU's memory or a disk from which on it was full
 ROOMY = 80.0  # percent below which a kill was for something else
-TAIL_BYTES = 1_000_000  # of a log file: what was said before did not end the job
+TAIL_BYTES = 4_000_000  # of a log file: what was said before did not end the job
 
 REMEDIES: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
@@ -192,7 +192,7 @@ def classify(
         return _weighed(_diagnosis(match, match.text) if match else killed, utilisation or {})
     if exit_code in TERMINATED and not match and not told:
         return Diagnosis("stopped", f"exit code {exit_code}: ended by SIGTERM", None, patterns.WEAK)
-    if not match and not told and not _SAYS_LITTLE.fullmatch(reason):
+    if not match and not (told and told.is_weak) and not _SAYS_LITTLE.fullmatch(reason):
         match, said_by_reason = last_words(table(), reason.splitlines())
         said = said or said_by_reason
     if match:

@@ -77,7 +77,7 @@ class Terraform:
         self.target = target
         self.variables = variables
         self._data = target.folder / "data" / key
-        self._binary = toolchain.terraform_binary(home())
+        self.binary = toolchain.terraform_binary(home())
 
     @property
     def plan_path(self) -> Path:
@@ -125,6 +125,12 @@ class Terraform:
         self._init()
         return {name: output["value"] for name, output in json.loads(self._read("output", json=IsFlagged)).items()}
 
+    def state(self) -> dict[str, Any]:
+        """The state as Terraform keeps it; one that was never written has no lineage and serial 0."""
+        self._init()
+        text = self._read("state pull")
+        return dict(json.loads(text)) if text.strip() else {"lineage": "", "serial": 0}
+
     def _read(self, command: str, *args: str, **options: Any) -> str:
         code, out, error = self._run("reading", command, *args, **options)
         if code != _OK:
@@ -155,7 +161,7 @@ class Terraform:
         """What ``init`` depends on: required providers, module calls, backend and the provider mirror."""
         overlay = toolchain.terraform_environment(home())
         config = Path(overlay.get("TF_CLI_CONFIG_FILE", ""))
-        parts = [self._binary, self._backend(), config.read_text(encoding="utf-8") if config.is_file() else ""]
+        parts = [self.binary, self._backend(), config.read_text(encoding="utf-8") if config.is_file() else ""]
         files = [*self.root.glob("*.tf"), *(ROOT / "modules").glob("*/versions.tf")]
         return repr(parts) + "".join(f"{file}{file.read_text(encoding='utf-8')}" for file in sorted(files))
 
@@ -169,7 +175,7 @@ class Terraform:
         def call() -> None:
             door: Any = PythonTerraform
             try:
-                result.append(door(str(self.root), terraform_bin_path=str(self._binary)).cmd(command, *args, **options))
+                result.append(door(str(self.root), terraform_bin_path=str(self.binary)).cmd(command, *args, **options))
             finally:
                 ended.set()
 
@@ -187,7 +193,7 @@ class Terraform:
         if interrupted:
             raise KeyboardInterrupt
         if not result:  # the thread has printed why
-            raise SagefitError(f"Terraform could not be run: {self._binary}", exit_code=FAILED)
+            raise SagefitError(f"Terraform could not be run: {self.binary}", exit_code=FAILED)
         return result[0]
 
     def _failure(self, code: int, out: str, error: str) -> SagefitError:

@@ -67,6 +67,11 @@ run "role_reads_data_and_writes_below_jobs" {
   command = plan
 
   assert {
+    condition     = { for key, bucket in local._buckets : key => bucket.versioning } == { artifacts = true, checkpoints = false, data = true }
+    error_message = "Data and models must survive being overwritten."
+  }
+
+  assert {
     condition = jsonencode({
       for statement in module.role.policies.storage : statement.Sid => statement.Resource
       }) == jsonencode({
@@ -126,8 +131,33 @@ run "engineers_start_runs_and_no_training_jobs" {
   }
 
   assert {
-    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["ListJobsAndTrainingJobs"]
-    error_message = "Only the list, which takes no resource, may be on *."
+    condition = {
+      for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid => jsonencode(flatten([statement.Action]))
+      } == {
+      StartRuns               = jsonencode(["states:DescribeStateMachine", "states:ListExecutions", "states:StartExecution"])
+      FollowAndStopRuns       = jsonencode(["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"])
+      FollowTrainingJobs      = jsonencode(["sagemaker:DescribeTrainingJob"])
+      StopTrainingJobs        = jsonencode(["sagemaker:StopTrainingJob"])
+      ListJobsAndTrainingJobs = jsonencode(["sagemaker:ListTrainingJobs", "states:ListStateMachines"])
+      ReadLogs                = jsonencode(["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"])
+      ReadMetrics             = jsonencode(["cloudwatch:GetMetricData"])
+      ReadPlatform            = jsonencode(["ssm:GetParameter"])
+      ListArtifacts           = jsonencode(["s3:ListBucket"])
+      ReadArtifacts           = jsonencode(["s3:GetObject"])
+    }
+    error_message = "Engineers start, follow and stop, and change nothing."
+  }
+
+  assert {
+    condition = [
+      for statement in jsondecode(output.engineer_policy_json).Statement : jsonencode(statement.Condition) if statement.Sid == "StopTrainingJobs"
+    ] == [jsonencode({ StringEquals = { "aws:ResourceTag/sagefit:platform" = "dev" } })]
+    error_message = "Engineers must stop training jobs of their platform only."
+  }
+
+  assert {
+    condition     = [for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid if statement.Resource == "*"] == ["ListJobsAndTrainingJobs", "ReadMetrics"]
+    error_message = "Only lists and metrics, which take no resource, may be on *."
   }
 
   assert {
@@ -156,6 +186,13 @@ run "own_key_is_used_everywhere" {
   assert {
     condition     = contains([for statement in jsondecode(output.engineer_policy_json).Statement : statement.Sid], "DecryptArtifacts")
     error_message = "Engineers must be able to read encrypted artifacts."
+  }
+
+  assert {
+    condition = aws_kms_key.this[0].enable_key_rotation && [
+      for statement in jsondecode(aws_kms_key.this[0].policy).Statement : jsonencode(statement.Condition) if statement.Sid == "LogsOfRunsEncrypt"
+    ] == [jsonencode({ ArnLike = { "kms:EncryptionContext:aws:logs:arn" = "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/vendedlogs/states/sagefit-dev-*" } })]
+    error_message = "The key must be rotated, and serve no logs but those of the platform's runs."
   }
 
   assert {
@@ -249,13 +286,59 @@ run "ordinary_platform_fits_the_parameter" {
   }
 }
 
+run "choices_reach_their_modules" {
+  command = plan
+
+  variables {
+    name                     = "prod"
+    log_retention_days       = 365
+    max_keep_alive_seconds   = 7200
+    permissions_boundary_arn = "arn:aws:iam::123456789012:policy/boundary"
+    tags                     = { Team = "vision" }
+    buckets = {
+      force_destroy = true
+      retention     = { data = { expire_days = 90 } }
+      access_log    = { bucket = "company-logs", prefix = "sagefit/" }
+    }
+    repository = { force_delete = true, untagged_days = 3, keep_images = 5 }
+    execution_role = {
+      repository_arns     = ["arn:aws:ecr:eu-west-1:210987654321:repository/shared"]
+      managed_policy_arns = { store = "arn:aws:iam::123456789012:policy/store" }
+    }
+    alarms = {
+      emails     = ["team@example.com"]
+      thresholds = { host_memory = 80, container_memory = 92, gpu_memory = 0, disk = 0 }
+      events     = { stopped_attempts = false }
+      dashboard  = false
+    }
+    warm_pools = { small = { instance_type = "ml.g5.xlarge", keep_alive_seconds = 7200, pool_count = 2, quota = { request = 2 } } }
+  }
+
+  assert {
+    condition     = output.document.log_retention_days == 365 && output.document.max_keep_alive_seconds == 7200 && output.document.permissions_boundary_arn == "arn:aws:iam::123456789012:policy/boundary" && jsonencode(output.document.tags) == jsonencode({ Team = "vision", "sagefit:platform" = "prod" })
+    error_message = "What jobs obey is in the document."
+  }
+  assert {
+    condition     = aws_ssm_parameter.document.tags == tomap({ Team = "vision", "sagefit:platform" = "prod" })
+    error_message = "The document carries the platform's tags."
+  }
+  assert {
+    condition     = contains(module.role.policies.images[1].Resource, "arn:aws:ecr:eu-west-1:210987654321:repository/shared")
+    error_message = "Further repositories are in reach."
+  }
+  assert {
+    condition     = output.dashboard_name == null
+    error_message = "Without a dashboard none is named."
+  }
+}
+
 # Rules
 
 run "document_over_4096_bytes_is_refused" {
   command = plan
 
   variables {
-    tags = { for index in range(40) : "Tag${index}" => "a value that is as long as somebody who explains too much would like it to be, ${index}" }
+    tags = { for index in range(40) : "Tag${index}" => "a value that is as long as somebody who explains too much would like it to be ${index}" }
   }
 
   expect_failures = [aws_ssm_parameter.document]
@@ -442,6 +525,56 @@ run "warm_pools_use_allowed_types" {
   variables {
     warm_pools             = { small = { instance_type = "ml.g5.xlarge" } }
     allowed_instance_types = ["ml.m5.xlarge"]
+  }
+
+  expect_failures = [var.warm_pools]
+}
+
+run "max_keep_alive_is_whole" {
+  command = plan
+
+  variables {
+    max_keep_alive_seconds = 1.5
+  }
+
+  expect_failures = [var.max_keep_alive_seconds]
+}
+
+run "subnets_and_groups_come_together" {
+  command = plan
+
+  variables {
+    network = { subnet_ids = ["subnet-0a"] }
+  }
+
+  expect_failures = [var.network]
+}
+
+run "tags_hold_no_special_characters" {
+  command = plan
+
+  variables {
+    tags = { Team = "vision*" }
+  }
+
+  expect_failures = [var.tags]
+}
+
+run "tag_keys_are_not_empty" {
+  command = plan
+
+  variables {
+    tags = { "" = "vision" }
+  }
+
+  expect_failures = [var.tags]
+}
+
+run "warm_pools_keep_within_the_platform_limit" {
+  command = plan
+
+  variables {
+    warm_pools = { small = { instance_type = "ml.g5.xlarge", keep_alive_seconds = 3601 } }
   }
 
   expect_failures = [var.warm_pools]

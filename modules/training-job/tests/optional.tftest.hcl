@@ -36,6 +36,7 @@ run "limits_are_raised_in_writing" {
       instance_count      = 25
       keep_alive_seconds  = 7200
       max_pending_seconds = 1800
+      memory_percent      = 71
     }]
     image = { framework = "pytorch", version = "2.6", python_version = "py312" }
   }
@@ -55,6 +56,10 @@ run "limits_are_raised_in_writing" {
   assert {
     condition     = endswith(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.TrainingImage, "-py312")
     error_message = "the Python version that is asked for"
+  }
+  assert {
+    condition     = { for t in output.definition.States["first: submit"].Parameters.Tags : t.Key => t.Value }["sagefit:memory-percent"] == "71"
+    error_message = "the prediction is a tag"
   }
   assert {
     condition     = output.worst_case_seconds == 86400 + 1800

@@ -31,7 +31,7 @@ COMMANDS = {
     "diagnose": "sagefit.cli.runs",
     "changed": "sagefit.cli.changed",
     "comment": "sagefit.cli.gitops",
-    "review": "sagefit.cli.jobs",
+    "review": "sagefit.cli.review",
     "cloud": "sagefit.cloud.cli",
     "platform": "sagefit.cli.platforms",
     "catalog": "sagefit.catalog.cli",

@@ -123,11 +123,3 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
     follow(run, where, planned.job)
-
-
-@app.command(hidden=True)
-def review(plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, or a job.")]) -> None:
-    """Not in this version: it says what to read instead."""
-    raise SagefitError(
-        "review: this version has no reviewer's page", hint=f"read the plan itself: {command('plan', plan)}"
-    )

@@ -1,0 +1,204 @@
+# What an apply needs: all that a plan does, and to make and change what bears the platforms' names.
+locals {
+  _prefixes = [for platform in var.platforms : "sagefit-${platform}"]
+  _roles    = [for prefix in local._prefixes : "${local._arn}:iam::${var.account_id}:role/${prefix}-*"]
+
+  _manage = {
+    Sid    = "Manage"
+    Effect = "Allow"
+    Action = [
+      "cloudwatch:DeleteAlarms",
+      "cloudwatch:DeleteDashboards",
+      "cloudwatch:PutDashboard",
+      "cloudwatch:PutMetricAlarm",
+      "cloudwatch:TagResource",
+      "cloudwatch:UntagResource",
+      "ecr:CreateRepository",
+      "ecr:DeleteLifecyclePolicy",
+      "ecr:DeleteRepository",
+      "ecr:PutImageScanningConfiguration",
+      "ecr:PutImageTagMutability",
+      "ecr:PutLifecyclePolicy",
+      "ecr:TagResource",
+      "ecr:UntagResource",
+      "events:DeleteRule",
+      "events:PutRule",
+      "events:PutTargets",
+      "events:RemoveTargets",
+      "events:TagResource",
+      "events:UntagResource",
+      "logs:CreateLogGroup",
+      "logs:DeleteLogGroup",
+      "logs:DeleteRetentionPolicy",
+      "logs:PutRetentionPolicy",
+      "logs:TagResource",
+      "logs:UntagResource",
+      "s3:CreateBucket",
+      "s3:DeleteBucket",
+      "s3:DeleteBucketPolicy",
+      "s3:PutBucket*",
+      "s3:PutEncryptionConfiguration",
+      "s3:PutLifecycleConfiguration",
+      "scheduler:CreateSchedule",
+      "scheduler:DeleteSchedule",
+      "scheduler:UpdateSchedule",
+      "sns:CreateTopic",
+      "sns:DeleteTopic",
+      "sns:SetTopicAttributes",
+      "sns:Subscribe",
+      "sns:TagResource",
+      "sns:Unsubscribe",
+      "sns:UntagResource",
+      "states:CreateStateMachine",
+      "states:DeleteStateMachine",
+      "states:PublishStateMachineVersion",
+      "states:TagResource",
+      "states:UntagResource",
+      "states:UpdateStateMachine",
+    ]
+    Resource = flatten([
+      for prefix in local._prefixes : [
+        "${local._arn}:cloudwatch::${var.account_id}:dashboard/${prefix}-*",
+        "${local._arn}:cloudwatch:${local._here}:alarm:${prefix}-*",
+        "${local._arn}:ecr:${local._here}:repository/${prefix}*",
+        "${local._arn}:events:${local._here}:rule/${prefix}-*",
+        "${local._arn}:logs:${local._here}:log-group:/aws/vendedlogs/states/${prefix}-*",
+        "${local._arn}:s3:::${prefix}-${var.account_id}-*",
+        "${local._arn}:scheduler:${local._here}:schedule/default/${prefix}-*",
+        "${local._arn}:sns:${local._here}:${prefix}-*",
+        "${local._arn}:states:${local._here}:stateMachine:${prefix}-*",
+      ]
+    ])
+  }
+
+  # A state machine's logs are delivered by a service of CloudWatch Logs that knows no resources.
+  _deliver = {
+    Sid    = "DeliverLogs"
+    Effect = "Allow"
+    Action = [
+      "logs:CreateLogDelivery",
+      "logs:DeleteLogDelivery",
+      "logs:DescribeResourcePolicies",
+      "logs:GetLogDelivery",
+      "logs:ListLogDeliveries",
+      "logs:PutResourcePolicy",
+      "logs:UpdateLogDelivery",
+    ]
+    Resource = "*"
+  }
+
+  _upload = {
+    Sid      = "Upload"
+    Effect   = "Allow"
+    Action   = ["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject", "s3:PutObjectTagging"]
+    Resource = local._uploaded
+  }
+
+  _publish = {
+    Sid      = "Publish"
+    Effect   = "Allow"
+    Action   = ["ssm:AddTagsToResource", "ssm:DeleteParameter", "ssm:PutParameter", "ssm:RemoveTagsFromResource"]
+    Resource = local._read_documents.Resource
+  }
+
+  # Whoever may write a role's policy may give himself what that role has. So the roles are those of the platforms
+  # alone, with the boundary if there is one, and they can be passed to the services that use them alone.
+  _make_roles = {
+    for element, value in {
+      Sid       = "MakeRoles"
+      Effect    = "Allow"
+      Action    = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePolicy"]
+      Resource  = local._roles
+      Condition = var.permissions_boundary_arn == null ? null : local._bounded
+    } : element => value if value != null
+  }
+  _bounded = { StringEquals = { "iam:PermissionsBoundary" = var.permissions_boundary_arn } }
+
+  _change_roles = {
+    Sid    = "ChangeRoles"
+    Effect = "Allow"
+    Action = [
+      "iam:DeleteRole",
+      "iam:DeleteRolePolicy",
+      "iam:DetachRolePolicy",
+      "iam:TagRole",
+      "iam:UntagRole",
+      "iam:UpdateAssumeRolePolicy",
+      "iam:UpdateRole",
+    ]
+    Resource = local._roles
+  }
+
+  _pass_roles = {
+    Sid      = "PassRoles"
+    Effect   = "Allow"
+    Action   = "iam:PassRole"
+    Resource = local._roles
+    Condition = {
+      StringEquals = {
+        "iam:PassedToService" = ["scheduler.amazonaws.com", "states.amazonaws.com"]
+      }
+    }
+  }
+
+  # Keys have no names that a policy could hold on to, so the tag that Sagefit gives them has to do.
+  _make_keys = {
+    Sid       = "MakeKeys"
+    Effect    = "Allow"
+    Action    = ["kms:CreateKey", "kms:TagResource"]
+    Resource  = "*"
+    Condition = { StringEquals = { "aws:RequestTag/sagefit:platform" = var.platforms } }
+  }
+
+  _manage_keys = {
+    Sid    = "ManageKeys"
+    Effect = "Allow"
+    Action = [
+      "kms:CreateAlias",
+      "kms:DeleteAlias",
+      "kms:EnableKeyRotation",
+      "kms:PutKeyPolicy",
+      "kms:ScheduleKeyDeletion",
+      "kms:UntagResource",
+      "kms:UpdateKeyDescription",
+    ]
+    Resource  = "${local._arn}:kms:${local._here}:key/*"
+    Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.platforms } }
+  }
+
+  _name_keys = {
+    Sid      = "NameKeys"
+    Effect   = "Allow"
+    Action   = ["kms:CreateAlias", "kms:DeleteAlias", "kms:UpdateAlias"]
+    Resource = [for prefix in local._prefixes : "${local._arn}:kms:${local._here}:alias/${prefix}*"]
+  }
+
+  _write_state = {
+    Sid      = "WriteState"
+    Effect   = "Allow"
+    Action   = ["s3:DeleteObject", "s3:PutObject"]
+    Resource = "${local._state_objects}/*"
+  }
+
+  # The pipeline defines jobs; it runs none, and it cannot widen itself.
+  _not_itself = {
+    Sid      = "NotItself"
+    Effect   = "Deny"
+    Action   = "iam:*"
+    Resource = "${local._arn}:iam::${var.account_id}:role/${var.name}-*"
+  }
+
+  _apply_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = concat(
+      [local._read, local._read_documents, local._read_uploaded, local._read_state],
+      local._state_key,
+      [
+        local._manage, local._deliver, local._upload, local._publish,
+        local._make_roles, local._change_roles, local._pass_roles,
+        local._make_keys, local._manage_keys, local._name_keys,
+        local._write_state, local._not_itself,
+      ],
+    )
+  })
+}

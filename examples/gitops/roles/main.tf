@@ -1,0 +1,91 @@
+# Two roles for the pipeline: one that plans and can change nothing, one that applies and is out of a pull request's
+# reach. Neither has a key that could leak: the host's own tokens say which job of which repository asks.
+
+provider "aws" {
+  region = var.region
+}
+
+locals {
+  _partition = "aws"
+  _arn       = "arn:${local._partition}"
+  _here      = "${var.region}:${var.account_id}"
+
+  _hosts = {
+    github = { issuer = "token.actions.githubusercontent.com", audience = "sts.amazonaws.com" }
+    gitlab = { issuer = "gitlab.com", audience = "https://gitlab.com" }
+  }
+  _issuer   = local._hosts[var.host].issuer
+  _audience = coalesce(var.audience, local._hosts[var.host].audience)
+  _provider = coalesce(
+    var.oidc_provider_arn,
+    "${local._arn}:iam::${var.account_id}:oidc-provider/${local._issuer}",
+  )
+
+  # Who may take which role, each subject in full: StringEquals knows no pattern.
+  _subjects = {
+    github = {
+      plan = [
+        "repo:${var.repository}:pull_request",
+        "repo:${var.repository}:environment:${var.drift_environment}",
+      ]
+      apply = ["repo:${var.repository}:environment:${var.environment}"]
+    }
+    gitlab = {
+      plan  = [for branch in var.plan_branches : "project_path:${var.repository}:ref_type:branch:ref:${branch}"]
+      apply = ["project_path:${var.repository}:ref_type:branch:ref:${var.apply_branch}"]
+    }
+  }[var.host]
+
+  _trust = {
+    for role, subjects in local._subjects : role => jsonencode({
+      Version = "2012-10-17"
+      Statement = [{
+        Sid       = "Pipeline"
+        Effect    = "Allow"
+        Action    = "sts:AssumeRoleWithWebIdentity"
+        Principal = { Federated = local._provider }
+        Condition = {
+          StringEquals = {
+            "${local._issuer}:aud" = local._audience
+            "${local._issuer}:sub" = subjects
+          }
+        }
+      }]
+    })
+  }
+
+  _policies = { plan = local._plan_policy, apply = local._apply_policy }
+}
+
+resource "aws_iam_openid_connect_provider" "this" {
+  count = var.oidc_provider_arn == null ? 1 : 0
+
+  url            = "https://${local._issuer}"
+  client_id_list = [local._audience]
+}
+
+resource "aws_iam_role" "this" {
+  for_each = local._trust
+
+  name                 = "${var.name}-${each.key}"
+  description          = "Sagefit pipeline of ${var.repository}: ${each.key}"
+  assume_role_policy   = each.value
+  max_session_duration = 3600
+
+  lifecycle {
+    precondition {
+      condition     = length(local._subjects[each.key]) > 0
+      error_message = "plan_branches: with host = gitlab, name at least one branch whose merge requests may plan."
+    }
+  }
+
+  depends_on = [aws_iam_openid_connect_provider.this]
+}
+
+resource "aws_iam_role_policy" "this" {
+  for_each = local._policies
+
+  name   = each.key
+  role   = aws_iam_role.this[each.key].name
+  policy = each.value
+}

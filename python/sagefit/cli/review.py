@@ -1,0 +1,143 @@
+"""``sagefit review``: the page that a change is decided from."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.text import Text
+
+from sagefit.console import err, out, print_error
+from sagefit.errors import DONE, INVALID, REFUSED, SagefitError
+from sagefit.review import Document, Review, Tuning, as_json, load_tuning, markdown, read_document, read_origin, review
+from sagefit.review.policies import PolicyDiff
+from sagefit.review.rules import SEVERITIES
+
+app = typer.Typer()
+
+_FORMATS = ("markdown", "json", "terminal")
+
+
+@app.command("review")
+def review_command(
+    plans: Annotated[
+        list[str],
+        typer.Argument(metavar="PLAN.json...", help="Plans from terraform show -json; or one JOB to plan now."),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="markdown, json (one object a line) or terminal. Default: terminal on one, else markdown."
+        ),
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on", help="Exit code 4 for a finding of this severity or worse: critical, high, medium, low."
+        ),
+    ] = None,
+    tuning: Annotated[
+        Path | None, typer.Option("--tuning", help="Severities and accepted findings. Default: .sagefit-review.yaml.")
+    ] = None,
+    policies: Annotated[bool, typer.Option("--policies", help="Scan with checkov and the policies, too.")] = False,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan-file", help="The saved plan itself, for its digest and the serial of its state."),
+    ] = None,
+    stack: Annotated[str, typer.Option("--stack", help="What the page calls this stack.")] = "",
+    commit: Annotated[str, typer.Option("--commit", help="The commit that was planned.")] = "",
+) -> None:
+    """The reviewer's page of a plan: what changes, what is dangerous, whether a job fits and what it can cost.
+
+    Exit code 0 when the page is made, 2 when a plan cannot be read, 4 with --fail-on when something is that dangerous
+    or could not be judged.
+    """
+    settings = load_tuning(tuning)
+    shape = _choice("--format", form or ("terminal" if sys.stdout.isatty() else "markdown"), _FORMATS)
+    gate = _choice("--fail-on", fail_on, SEVERITIES) if fail_on else settings.fail_on
+    settings = settings.model_copy(update={"fail_on": gate})
+    if plan_file is not None and len(plans) > 1:
+        raise SagefitError("--plan-file: there are several plans", hint="review them one by one")
+    code = DONE
+    for reference in plans:
+        try:
+            with _uncollected():
+                found = _review(reference, settings, plan_file, stack, commit, scan=policies)
+                _print(found, shape)
+        except SagefitError as error:
+            if len(plans) == 1:
+                raise
+            print_error(error)
+            code = max(code, error.exit_code)
+            continue
+        if gate and found.blocks(gate):
+            err.print(Text(f"{reference}: findings of severity {gate} or worse, or parts that nobody could judge"))
+            code = max(code, REFUSED)
+    if code:
+        raise typer.Exit(code)
+
+
+_Word = TypeVar("_Word", bound=str)
+
+
+def _choice(option: str, given: str, allowed: Sequence[_Word]) -> _Word:
+    for word in allowed:
+        if word == given:
+            return word
+    raise SagefitError(f"{option} {given}: no such choice", hint=f"one of {', '.join(allowed)}", exit_code=INVALID)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection: a plan is many small objects that all stay, and to look through them takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _review(reference: str, settings: Tuning, plan_file: Path | None, stack: str, commit: str, *, scan: bool) -> Review:
+    if reference.endswith(".json") or (Path(reference).is_file() and not reference.endswith((".yaml", ".yml"))):
+        document = read_document(Path(reference))
+    else:
+        document, plan_file = _planned(reference)
+        stack = stack or reference
+    found = _policies(document) if scan else None
+    return review(document, origin=read_origin(plan_file, stack=stack, commit=commit), tuning=settings, policies=found)
+
+
+def _planned(job: str) -> tuple[Document, Path]:
+    """Plan a job now, as ``sagefit plan`` does: saved, and nothing created."""
+    from sagefit import deploy
+    from sagefit.cli.shared import target
+    from sagefit.job import load_job
+
+    planned = deploy.plan_job(load_job(job), target())
+    return Document(job, planned.terraform.show_json(planned.plan).encode("utf-8")), planned.plan.path
+
+
+def _policies(document: Document) -> PolicyDiff:
+    from sagefit.review.scan import policy_diff
+
+    return policy_diff(document)
+
+
+def _print(found: Review, shape: str) -> None:
+    if shape == "json":
+        sys.stdout.write(json.dumps(as_json(found)) + "\n")
+    elif shape == "markdown":
+        sys.stdout.write(markdown(found))
+    else:
+        from sagefit.review.terminal import page
+
+        for part in page(found):
+            out.print(part, soft_wrap=isinstance(part, Text))

@@ -1,0 +1,173 @@
+"""Apply what was reviewed, and nothing else.
+
+What is wrong with the plan itself (edited, of another stack, for another account) ends it. What only means that time
+has passed (expiry, another tree, state or version) can be answered by a new plan: where that does the same as the
+reviewed one, it is applied in its place.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sagefit import __version__, deploy, toolchain
+from sagefit.console import command, err
+from sagefit.errors import REFUSED, SagefitError
+from sagefit.gitops import binding, bundle
+from sagefit.gitops.binding import PLAN, RECORD, Record, State, Tools
+from sagefit.gitops.bundle import Ready
+from sagefit.gitops.normalised import difference
+from sagefit.paths import display, home
+from sagefit.platform import load_platform
+from sagefit.target import Target
+from sagefit.terraform import Plan, Terraform
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What does not hold any more. Only where ``stale`` can a new plan take the reviewed one's place."""
+
+    message: str
+    stale: bool = True
+
+
+def reviewed_keys(out: Path) -> list[str]:
+    """The stacks with a record in ``out``, platforms first."""
+    keys = (path.parent.relative_to(out).as_posix() for path in out.rglob(RECORD))
+    return sorted(keys, key=lambda key: (not key.endswith("/platform"), key))
+
+
+def apply_reviewed(key: str, out: Path, target: Target, *, replan: bool = False) -> bool:
+    """Apply the plan of a stack that was reviewed; returns whether there was anything to do.
+
+    Raises SagefitError (exit code 4) when it is not the reviewed plan, or does not fit any more: with ``replan`` only
+    if a plan made now does something else.
+    """
+    record = Record.load(bundle.folder_of(out, key))
+    return apply_ready(bundle.ready(key, target, record.origin.base), out, target, replan=replan)
+
+
+def apply_ready(what: Ready, out: Path, target: Target, *, replan: bool = False) -> bool:
+    """As `apply_reviewed`, for a stack that was looked up."""
+    folder = bundle.folder_of(out, what.stack.key)
+    record = Record.load(folder)
+    refusals = list(_refusals(what, record, folder, target))
+    if any(not refusal.stale for refusal in refusals) or (refusals and not replan):
+        raise _refused(what, record, folder, refusals)
+    with tempfile.TemporaryDirectory(prefix="reviewed-", dir=_scratch()) as scratch:
+        if refusals:
+            for refusal in refusals:
+                err.print(f"{what.stack.key}: {refusal.message}; planning again", markup=False, soft_wrap=True)
+            record = _replanned(what, record, Path(scratch), target)
+            folder = bundle.folder_of(Path(scratch), what.stack.key)
+        if record.is_empty:
+            return False
+        copy = Path(scratch) / PLAN  # Terraform's door removes a plan that was applied
+        shutil.copyfile(folder / PLAN, copy)
+        _guard(what, record)
+        what.terraform.apply(Plan(copy))
+    return True
+
+
+def _refusals(what: Ready, record: Record, folder: Path, target: Target) -> Iterator[Refusal]:
+    """All that speaks against the plan; what costs a call comes last, and not at all after a plan that is not ours."""
+    key, plan = what.stack.key, folder / PLAN
+    if record.stack != key:
+        yield Refusal(f"foreign plan: it is of {record.stack}", stale=False)
+        return
+    here = bundle.place(target)
+    if record.place != here:
+        yield Refusal(f"foreign plan: it was made for {record.place}, and this is {here}", stale=False)
+        return
+    if record.destroy != what.destroy:
+        was, is_ = ("gone", "here") if record.destroy else ("here", "gone")
+        yield Refusal(f"the stack was {was} when it was reviewed, and is {is_} now", stale=False)
+        return
+    if not plan.exists():
+        yield Refusal(f"the record came without its plan ({PLAN})")
+    elif binding.file_digest(plan) != record.plan:
+        yield Refusal(f"edited plan: {display(plan)} is not the file that was reviewed", stale=False)
+        return
+    if record.has_expired():
+        yield Refusal(f"expired plan: it was good until {record.expires}")
+    now = bundle.origin(what.stack, None)
+    if now.tree != record.origin.tree:
+        yield Refusal(f"other tree: files of {key} are not those of commit {record.origin.head[:12]} that were planned")
+    if now.platform_document != record.origin.platform_document:
+        yield Refusal(f"other platform: {what.stack.platform} publishes something else since the plan was made")
+    state, tools = _state(what.terraform), _tools(what.terraform, record)
+    if state != record.state:
+        yield Refusal(f"other state: the plan is for {_named(record.state)}, and the state has {_named(state)}")
+    if tools != record.tools:
+        yield Refusal(f"other version: planned with {record.tools}, and this is {tools}")
+
+
+def _refused(what: Ready, record: Record, folder: Path, refusals: list[Refusal]) -> SagefitError:
+    where = display(folder)
+    text = "\n".join(f"{what.stack.key}: {refusal.message}" for refusal in refusals)
+    if any(not refusal.stale for refusal in refusals):
+        hint = f"plan again and have it reviewed; nothing of {where} was applied"
+    else:
+        hint = (
+            "--replan plans again, and goes on if that does the same as what was reviewed; "
+            f"or have a new plan reviewed: {command('plan', '--stack', record.stack, '--out', 'DIR')}"
+        )
+    return SagefitError(text, hint=hint, exit_code=REFUSED)
+
+
+def _replanned(what: Ready, record: Record, out: Path, target: Target) -> Record:
+    """A plan made now, if it does what was reviewed, or if there is nothing left to do."""
+    new = bundle.plan_into(what, target, out, base=record.origin.base)
+    told = difference(record.content, new.content)
+    if not told or new.is_empty:
+        return new
+    kept = home() / "gitops" / "replanned"
+    shutil.rmtree(bundle.folder_of(kept, what.stack.key), ignore_errors=True)
+    shutil.copytree(bundle.folder_of(out, what.stack.key), bundle.folder_of(kept, what.stack.key))
+    lines = "\n".join(f"  {line}" for line in told)
+    raise SagefitError(
+        f"{what.stack.key}: a plan made now does not do what was reviewed:\n{lines}",
+        hint=f"have the new plan reviewed: it lies in {display(kept)}, and --reviewed takes that folder",
+        exit_code=REFUSED,
+    )
+
+
+def _guard(what: Ready, record: Record) -> None:
+    """What every apply of a job minds: the platform's limits, the job's price, and runs that still need its files."""
+    if what.stack.is_platform:
+        return
+    job = what.stack.job or what.job
+    assert job is not None  # noqa: S101 - a stack that is no platform is a job's
+    platform = load_platform(job.platform)
+    if not what.destroy:
+        deploy.check(job, platform)
+    gone = [address for address, change in record.content.changes.items() if "delete" in change["actions"]]
+    if any(".aws_s3_object." in address for address in gone):
+        deploy.refuse_under_runs(job)
+
+
+def _state(terraform: Terraform) -> State:
+    """Lineage and serial of the state as it is now."""
+    state = terraform.state()
+    return State(state["lineage"], state["serial"])
+
+
+def _tools(terraform: Terraform, record: Record) -> Tools:
+    """The versions that an apply would use; providers that the plan does not name do not matter."""
+    lock = terraform.root / ".terraform.lock.hcl"
+    found = binding.provider_versions(lock.read_text(encoding="utf-8")) if lock.exists() else {}
+    ours = {source: found.get(source, "none") for source in record.tools.providers}
+    return Tools(toolchain.terraform_version(terraform.binary) or "none", ours, __version__)
+
+
+def _named(state: State) -> str:
+    return f"serial {state.serial} of lineage {state.lineage or 'none'}"
+
+
+def _scratch() -> Path:
+    folder = home() / "gitops"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder

@@ -1,0 +1,182 @@
+"""The record beside a plan that ties its apply to what was reviewed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import zipfile
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from sagefit.errors import REFUSED, SagefitError
+from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, keyed, review_key
+from sagefit.paths import display
+
+VERSION = 1
+PLAN, PLAN_JSON, PAGE, RECORD = "plan.tfplan", "plan.json", "page.md", "record.json"
+_PROVIDER = re.compile(r'provider "([^"]+)" \{\s*version\s*=\s*"([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a plan goes: the cloud (``aws`` or ``local``), the account and the region."""
+
+    cloud: str
+    account: str
+    region: str
+
+    def __str__(self) -> str:
+        return f"{self.cloud} {self.account} {self.region}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a plan was made of: commits, digest of the files, digest of what the platform published."""
+
+    head: str
+    base: str | None
+    dirty: bool
+    tree: str
+    platform_document: str | None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Versions that a plan was made with; providers by source."""
+
+    terraform: str
+    providers: dict[str, str]
+    sagefit: str
+
+    def __str__(self) -> str:
+        providers = "".join(f", {name.rpartition('/')[2]} {version}" for name, version in self.providers.items())
+        return f"Terraform {self.terraform}{providers}, Sagefit {self.sagefit}"
+
+
+@dataclass(frozen=True)
+class State:
+    """Which state a plan was made for; an empty lineage stands for none yet."""
+
+    lineage: str
+    serial: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """All that must still hold when a reviewed plan is applied. Times are UTC, digests SHA-256 or HMAC of it."""
+
+    stack: str
+    destroy: bool
+    place: Place
+    origin: Origin
+    tools: Tools
+    state: State
+    plan: str
+    normalised: str
+    content: Normalised
+    created: str
+    expires: str
+    seal: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plan does nothing."""
+        return self.content.is_empty
+
+    def sealed(self) -> Record:
+        """With the seal that makes an edit show."""
+        return replace(self, seal=self._expected_seal())
+
+    def has_expired(self, now: datetime | None = None) -> bool:
+        """Whether it is older than it may become."""
+        return (now or datetime.now(timezone.utc)) > datetime.fromisoformat(self.expires)
+
+    def save(self, folder: Path) -> None:
+        """Write it beside the plan, for its owner only."""
+        private(folder / RECORD, json.dumps({"v": VERSION} | asdict(self), indent=1) + "\n")
+
+    def _expected_seal(self) -> str:
+        return keyed(review_key(), asdict(replace(self, seal="")))
+
+    @classmethod
+    def load(cls, folder: Path) -> Record:
+        """Read it. Raises SagefitError (exit code 4) for one that was edited, or sealed under another key."""
+        path = folder / RECORD
+        try:
+            raw: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if raw.pop("v") != VERSION:
+                raise SagefitError(
+                    f"{display(path)}: not a record of this version of Sagefit", hint="plan again with this version"
+                )
+            parts = {"place": Place, "origin": Origin, "tools": Tools, "state": State, "content": Normalised}
+            record = cls(**raw | {name: part(**raw[name]) for name, part in parts.items()})
+        except FileNotFoundError as error:
+            raise SagefitError(
+                f"no reviewed plan in {display(folder)} ({RECORD} is missing)",
+                hint="make one: sagefit plan --out DIR; or name another folder: --reviewed DIR",
+            ) from error
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+            raise SagefitError(
+                f"{display(path)}: not the record of a plan", hint="plan again", exit_code=REFUSED
+            ) from error
+        if record.seal != record._expected_seal():
+            raise SagefitError(
+                f"{display(path)} was edited, or sealed under another key",
+                hint=f"set {KEY_VARIABLE} to the key it was planned with; if it is, plan again and have it reviewed",
+                exit_code=REFUSED,
+            )
+        return record
+
+
+def make(
+    stack: str,
+    folder: Path,
+    *,
+    place: Place,
+    origin: Origin,
+    sagefit: str,
+    destroy: bool = False,
+    lifetime: timedelta,
+) -> Record:
+    """The record of the plan in ``folder``, sealed."""
+    key = review_key()
+    plan = json.loads((folder / PLAN_JSON).read_text(encoding="utf-8"))
+    content = Normalised.of(plan, key)
+    with zipfile.ZipFile(folder / PLAN) as file:  # what Terraform itself will hold against the state
+        prior = json.loads(file.read("tfstate"))
+        providers = provider_versions(file.read(".terraform.lock.hcl").decode())
+    now = datetime.now(timezone.utc).replace(microsecond=0)
+    return Record(
+        stack=stack,
+        destroy=destroy,
+        place=place,
+        origin=origin,
+        tools=Tools(plan["terraform_version"], providers, sagefit),
+        state=State(prior["lineage"], prior["serial"]),
+        plan=file_digest(folder / PLAN),
+        normalised=content.digest(key),
+        content=content,
+        created=now.isoformat(),
+        expires=(now + lifetime).isoformat(),
+    ).sealed()
+
+
+def provider_versions(lock_file: str) -> dict[str, str]:
+    """The versions that a ``.terraform.lock.hcl`` names, by source."""
+    return dict(sorted(_PROVIDER.findall(lock_file)))
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read: plans hold secrets in plain text."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,167 @@
+"""Plan one stack into a folder: the saved plan, its JSON, the page, and the record that binds an apply to them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import boto3
+
+from sagefit import __version__, deploy
+from sagefit.errors import SagefitError
+from sagefit.gitops import binding
+from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, Origin, Place, Record
+from sagefit.gitops.git import Repository
+from sagefit.gitops.stacks import Broken, NamesHere, Stack, job_stack, keys_in, platform_stack, stacks_in, tree_digest
+from sagefit.job import Job, load_job
+from sagefit.paths import ROOT, home
+from sagefit.platform import parameter
+from sagefit.render import tfvars_path
+from sagefit.review import Origin as Reviewed
+from sagefit.review import load_tuning, markdown, read_document, review
+from sagefit.target import Target
+from sagefit.terraform import Plan, Terraform
+
+LIFETIME = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A stack with the Terraform that plans and applies it. ``job`` is what is deleted, where ``destroy``."""
+
+    stack: Stack
+    terraform: Terraform
+    destroy: bool = False
+    job: Job | None = None
+
+
+def folder_of(out: Path, key: str) -> Path:
+    """Where the plan of a stack lies among those of ``out``."""
+    return out / key
+
+
+def ready(key: str, target: Target, base: str | None = None) -> Ready:
+    """The stack ``key`` of the files as they lie here; one that is gone is to be destroyed, as ``base`` had it.
+
+    Raises SagefitError where there is no such stack here, nor at ``base``.
+    """
+    found, broken = stacks_in()
+    stack = found.get(key)
+    if stack and stack.job:
+        return of_job(stack.job, target)
+    if stack:
+        return Ready(stack, deploy.platform_terraform(stack.name, target))
+    name = key.rpartition("/")[2]
+    for file in broken:
+        if file.path.stem == name:
+            raise file.error
+    if base is None:
+        raise SagefitError(
+            f"no stack {key} here",
+            hint="stacks are PLATFORM/platform and PLATFORM/jobs/JOB; --base REF finds a deleted one",
+        )
+    return _deleted(key, target, base, broken)
+
+
+def of_job(job: Job, target: Target) -> Ready:
+    """The stack of a job, wherever its file lies."""
+    return Ready(job_stack(job), deploy.job_terraform(job, target))
+
+
+def _deleted(key: str, target: Target, base: str, broken: list[Broken]) -> Ready:
+    repository = Repository()
+    top = home() / "gitops" / "base" / repository.commit(base)
+    if not top.exists():
+        partial = top.with_name(f".{top.name}.{os.getpid()}")
+        partial.mkdir(parents=True)
+        repository.extract(top.name, partial)
+        try:
+            partial.rename(top)
+        except OSError:  # another process was first
+            shutil.rmtree(partial)
+    root = top / ROOT.relative_to(repository.top)
+    earlier = keys_in(root)
+    if key not in earlier:
+        raise SagefitError(f"no stack {key}, here or at {top.name[:12]}", hint="see: sagefit changed --base REF")
+    source = ROOT / earlier[key].relative_to(root)
+    for file in broken:
+        if file.path == source:  # it is here, and only cannot be read
+            raise file.error
+    if key.endswith("/platform"):
+        stack = platform_stack(earlier[key].stem)
+        return Ready(stack, Terraform(ROOT, key, target, variables=earlier[key]), destroy=True)
+    job = load_job(str(earlier[key]), NamesHere())
+    tfvars_path(job).unlink(missing_ok=True)  # it is rendered again, with paths into the files of then
+    gone = Stack(key, job.platform, job.name, source)
+    return Ready(gone, deploy.job_terraform(job, target), destroy=True, job=job)
+
+
+def plan_into(
+    what: Ready, target: Target, out: Path, *, base: str | None = None, lifetime: timedelta = LIFETIME
+) -> Record:
+    """Plan, and write plan, JSON and record into the stack's folder of ``out``. Nothing is created in the cloud."""
+    job = what.stack.job or what.job
+    destroy = what.destroy
+    plan = deploy.plan_job(job, target, destroy=destroy).plan if job else what.terraform.plan(destroy=destroy)
+    return keep(what, target, plan, out, base=base, lifetime=lifetime)
+
+
+def keep(
+    what: Ready, target: Target, plan: Plan, out: Path, *, base: str | None = None, lifetime: timedelta = LIFETIME
+) -> Record:
+    """Write what binds an apply to ``plan`` into the stack's folder of ``out``."""
+    folder = folder_of(out, what.stack.key)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    shutil.copyfile(plan.path, folder / PLAN)
+    (folder / PLAN).chmod(0o600)
+    binding.private(folder / PLAN_JSON, what.terraform.show_json(plan))
+    record = binding.make(
+        what.stack.key,
+        folder,
+        place=place(target),
+        origin=origin(what.stack, base),
+        sagefit=__version__,
+        destroy=what.destroy,
+        lifetime=lifetime,
+    )
+    record.save(folder)
+    binding.private(folder / PAGE, _page(folder, record))
+    return record
+
+
+def _page(folder: Path, record: Record) -> str:
+    """What a reviewer reads, in Markdown."""
+    state = record.state
+    about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
+    return markdown(review(read_document(folder / PLAN_JSON), origin=about, tuning=load_tuning(None)))
+
+
+def place(target: Target) -> Place:
+    """The account and region that this process talks to."""
+    sts = boto3.client("sts")
+    return Place(target.name, sts.get_caller_identity()["Account"], sts.meta.region_name)
+
+
+def origin(stack: Stack, base: str | None) -> Origin:
+    """Commits and files that a plan made now is made of."""
+    repository = Repository()
+    return Origin(
+        head=repository.commit("HEAD"),
+        base=repository.commit(base) if base else None,
+        dirty=repository.is_dirty(),
+        tree=tree_digest(stack, repository.top),
+        platform_document=platform_document(stack),
+    )
+
+
+def platform_document(stack: Stack) -> str | None:
+    """The digest of what the platform publishes, which a job's plan reads; None for a platform."""
+    if stack.is_platform:
+        return None
+    answer = boto3.client("ssm").get_parameter(Name=parameter(stack.platform))
+    return hashlib.sha256(answer["Parameter"]["Value"].encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""Plan many stacks at once, each in a process of its own: Terraform is told its folders through the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from sagefit.console import cloud_name
+from sagefit.errors import DONE, FAILED
+from sagefit.gitops import binding, bundle
+from sagefit.gitops.binding import Record
+
+ERROR = "error.txt"
+SUMMARY = "stacks.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How planning a stack ended: with a record, or with an exit code and the words of the error."""
+
+    key: str
+    record: Record | None
+    code: int = DONE
+    error: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What the plan does, in counts by action."""
+        if self.record is None:
+            return self.error.strip().splitlines()[0] if self.error.strip() else f"ended with exit code {self.code}"
+        counts: dict[str, int] = {}
+        for change in self.record.content.changes.values():
+            action = _ACTIONS.get(tuple(change["actions"]), " and ".join(change["actions"]))
+            counts[action] = counts.get(action, 0) + 1
+        if self.record.is_empty:
+            return "nothing to do"
+        return ", ".join(f"{count} to {action}" for action, count in sorted(counts.items())) or "outputs change"
+
+
+_ACTIONS = {
+    ("delete", "create"): "replace",
+    ("create", "delete"): "replace",
+    ("delete",): "destroy",
+    ("update",): "change",
+    ("no-op",): "move or import",
+}
+
+
+def default_parallel() -> int:
+    """As many at once as there are cores, at most four: each plan has a provider process of some 500 MB."""
+    return min(4, os.cpu_count() or 1)
+
+
+def plan_all(
+    keys: Iterable[str],
+    out: Path,
+    *,
+    base: str | None,
+    parallel: int,
+    hours: float,
+    tell: Callable[[Outcome, list[str]], None],
+) -> list[Outcome]:
+    """Plan the stacks into ``out``, at most ``parallel`` at once; in the order of ``keys``.
+
+    ``tell`` hears of each that ends, and which are still to come. One that fails leaves its error in ``out``, and the
+    others alone.
+    """
+    waiting = list(keys)
+    found: dict[str, Outcome] = {}
+    with ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
+        futures: dict[Future[Outcome], str] = {pool.submit(_plan, key, out, base, hours): key for key in waiting}
+        try:
+            for future in as_completed(futures):
+                outcome = future.result()
+                found[outcome.key] = outcome
+                tell(outcome, [key for key in waiting if key not in found])
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)  # those under way hear of Ctrl-C themselves
+            raise
+    return [found[key] for key in waiting]
+
+
+def clear(out: Path) -> None:
+    """Remove plans of an earlier time, so that a folder holds one review; whatever else lies there stays."""
+    for name in (binding.RECORD, ERROR):
+        for path in list(out.rglob(name)):
+            shutil.rmtree(path.parent)
+
+
+def _plan(key: str, out: Path, base: str | None, hours: float) -> Outcome:
+    options = ["--stack", key, "--out", str(out), "--expires", str(hours), *(["--base", base] if base else [])]
+    done = subprocess.run(
+        [sys.executable, "-m", "sagefit", "--cloud", cloud_name(), "plan", *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    folder = bundle.folder_of(out, key)
+    if done.returncode == DONE:
+        return Outcome(key, Record.load(folder))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for stale in (binding.RECORD, binding.PLAN, binding.PLAN_JSON):
+        (folder / stale).unlink(missing_ok=True)
+    binding.private(folder / ERROR, done.stderr)
+    return Outcome(key, None, done.returncode, done.stderr.removeprefix("error: "))
+
+
+def summarise(out: Path, outcomes: Iterable[Outcome]) -> None:
+    """Write what became of each stack, for the next step of a pipeline: also where there was none to plan."""
+    out.mkdir(parents=True, exist_ok=True, mode=0o700)
+    told = [{"stack": outcome.key, "code": outcome.code, "summary": outcome.summary} for outcome in outcomes]
+    (out / SUMMARY).write_text(json.dumps({"stacks": told}, indent=1) + "\n", encoding="utf-8")
+
+
+def exit_code(outcomes: Iterable[Outcome]) -> int:
+    """The code that all failures share, else that of a failure."""
+    codes = {outcome.code for outcome in outcomes if outcome.code != DONE}
+    return codes.pop() if len(codes) == 1 else FAILED if codes else DONE

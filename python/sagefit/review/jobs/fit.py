@@ -1,0 +1,152 @@
+"""Whether the attempts of a job in a plan fit in memory, and what a run of them can cost.
+
+The plan says on what they run and with which hyperparameters; what the model is, the job file says. Prices are those of
+the packaged tables, so that a page is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sagefit.attempts import PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
+from sagefit.catalog import instances, price
+from sagefit.catalog.candidate import SPOT_BILLABLE
+from sagefit.catalog.prices import REFERENCE_REGION
+from sagefit.errors import SagefitError
+from sagefit.paths import JOBS
+from sagefit.review.jobs.definition import Definition
+
+if TYPE_CHECKING:
+    from sagefit.catalog.candidate import Candidate
+    from sagefit.job import Job
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run costs in USD; None where a price is not known.
+
+    ``worst`` is the dearest path with every attempt at its time limit. ``expected`` is the first attempt at its limit,
+    on spot at the usual share of billed seconds.
+    """
+
+    worst: float | None
+    expected: float | None
+    estimated: bool
+    seconds: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the JSON report."""
+        return {
+            "worst_case_usd": None if self.worst is None else round(self.worst, 4),
+            "expected_usd": None if self.expected is None else round(self.expected, 4),
+            "prices_estimated": self.estimated,
+            "max_runtime_seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An attempt and what is predicted for it; ``candidate`` is None where nothing can be, and ``why`` says why."""
+
+    attempt: PlannedAttempt
+    candidate: Candidate | None
+    why: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """FITS, RISKY, OOM or UNKNOWN."""
+        return self.candidate.verdict if self.candidate else "UNKNOWN"
+
+    def needs(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """For GPU and host: what, point, upper bound, usable GiB, share."""
+        candidate = self.candidate
+        prediction = candidate.prediction if candidate else None
+        if candidate and prediction:
+            if prediction.gpu and candidate.usable_gpu_gib and candidate.gpu_share is not None:
+                yield "GPU", prediction.gpu.point, prediction.gpu.upper, candidate.usable_gpu_gib, candidate.gpu_share
+            if candidate.host_share is not None:
+                host = prediction.host
+                yield "host", host.point, host.upper, candidate.usable_host_gib, candidate.host_share
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the JSON report."""
+        attempt = self.attempt
+        return {
+            "name": attempt.name,
+            "instance_type": attempt.instance_type,
+            "instance_count": attempt.instance_count,
+            "spot": attempt.spot,
+            "max_runtime_seconds": attempt.max_runtime_seconds,
+            "next": attempt.next,
+            "verdict": self.verdict,
+            "reason": self.candidate.reason if self.candidate else self.why,
+            **{
+                f"{what.lower()}_gib": {
+                    "point": round(point, 4),
+                    "upper": round(upper, 4),
+                    "usable": round(usable, 4),
+                    "share": round(share, 4),
+                }
+                for what, point, upper, usable, share in self.needs()
+            },
+        }  # fmt: skip
+
+
+def cost_of(definition: Definition, region: str | None) -> Cost:
+    """What a run costs in ``region``, or in the reference region where the plan does not tell."""
+    where, attempts = region or REFERENCE_REGION, definition.attempts
+    first = attempts[0]
+    usd = attempt_usd(first, where, packaged=True)
+    return Cost(
+        worst=worst_case_usd(attempts, where, packaged=True),
+        expected=None if usd is None else usd * (SPOT_BILLABLE[1] if first.spot else 1),
+        estimated=is_estimated(attempts, where, packaged=True),
+        seconds=sum(attempt.max_runtime_seconds for attempt in attempts),
+    )
+
+
+def usd_per_hour(attempt: PlannedAttempt, region: str | None) -> float | None:
+    """On demand, for all instances of ``attempt``."""
+    known = price(attempt.instance_type, region or REFERENCE_REGION, packaged=True)
+    return known.usd_per_hour * attempt.instance_count if known else None
+
+
+def fits(definition: Definition) -> list[Fit]:
+    """Each attempt as it is planned, judged by what the job file says of its memory."""
+    job, why = _job(definition.name)
+    if job is None:
+        return [Fit(attempt, None, why) for attempt in definition.attempts]
+    judge = partial(_fit, job, definition)
+    return [judge(attempt) for attempt in definition.attempts]
+
+
+def _job(name: str) -> tuple[Job | None, str]:
+    from sagefit.job import load_job  # only a plan with a job needs the room of job files
+
+    if not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+        return None, f"no job file jobs/{name}.yaml here"
+    try:
+        job = load_job(name)
+    except SagefitError as error:
+        return None, f"the job file cannot be read: {error.message.splitlines()[0]}"
+    if job.memory is None:
+        return None, "the job file has no memory block"
+    return job, ""
+
+
+def _fit(job: Job, definition: Definition, attempt: PlannedAttempt) -> Fit:
+    from sagefit.attempts.market import one
+    from sagefit.memory.read import read
+
+    if attempt.instance_type not in instances():
+        return Fit(attempt, None, f"{attempt.instance_type} is not in the catalog")
+    try:
+        workload = read(job, definition.hyperparameters[attempt.name])
+        if workload.model is None:
+            return Fit(attempt, None, "the job file does not name a model")
+        return Fit(attempt, one(job, workload, attempt.instance_type, attempt.instance_count))
+    except SagefitError as error:
+        return Fit(attempt, None, error.message.splitlines()[0])

@@ -1,0 +1,49 @@
+"""The rules: tables of data, and one small room for each kind of danger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sagefit.review.plan import Change, Plan
+from sagefit.review.rules import (
+    access,
+    alarms,
+    attributes,
+    drift,
+    grants,
+    lifecycles,
+    network,
+    planned,
+    secrets,
+    stateful,
+)
+from sagefit.review.rules.context import Context
+from sagefit.review.rules.table import SEVERITIES, Hit, Rule, Severity, place, rules
+
+__all__ = ["SEVERITIES", "Hit", "Rule", "Severity", "hits", "place", "rules"]
+
+_OF_A_CHANGE = (
+    planned.judge,
+    stateful.judge,
+    attributes.judge,
+    access.judge,
+    grants.judge,
+    network.judge,
+    alarms.judge,
+    secrets.judge,
+    lifecycles.judge,
+)
+_OF_A_PLAN = (planned.of_plan, secrets.outputs, drift.of_plan)
+
+
+def hits(plan: Plan) -> Iterator[tuple[str, Change | None, Hit]]:
+    """Everything that breaks a rule: what it is about, the change if it is one, and how."""
+    for of_plan in _OF_A_PLAN:
+        for about, hit in of_plan(plan):
+            yield about, plan.by_address.get(about), hit
+    context = Context(plan)
+    for change in plan.resource_changes:
+        if change.kind != "no-op":
+            for judge in _OF_A_CHANGE:
+                for hit in judge(change, context):
+                    yield change.address, change, hit

@@ -1,0 +1,180 @@
+"""How long a review of 10,000 changes takes and how much memory: part of ``make bench``. The goals are 2 s and 300 MB.
+
+Beside it stands reading the JSON and nothing else. One run each, in a process of its own; figures of a busy machine are
+upper limits, and the ratio says more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+CHANGES = 10_000
+
+_READ = ("-c", "import json, sys; json.load(open(sys.argv[1], encoding='utf-8'))")
+_REVIEW = ("-c", "import sys; from sagefit.cli.review import app; app(sys.argv[1:])")
+
+
+def plan_of(changes: int) -> dict[str, Any]:
+    """A plan of so many changes as a large stack has them: buckets, roles, groups, alarms, functions."""
+    resources = [_resource(index) for index in range(changes)]
+    return {
+        "format_version": "1.2",
+        "terraform_version": "1.11.4",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "applyable": True,
+        "complete": True,
+        "errored": False,
+        "resource_changes": resources,
+        "planned_values": {
+            "root_module": {
+                "resources": [
+                    {**{k: r[k] for k in ("address", "mode", "type", "name")}, "values": r["change"]["after"]}
+                    for r in resources
+                    if r["change"]["after"] is not None
+                ]
+            }
+        },
+        "configuration": {
+            "root_module": {
+                "resources": [
+                    {
+                        "address": f"{r['type']}.{r['name']}",
+                        "mode": "managed",
+                        "type": r["type"],
+                        "name": r["name"],
+                        "expressions": {},
+                    }
+                    for r in resources
+                ]
+            }
+        },
+    }
+
+
+def _resource(index: int) -> dict[str, Any]:
+    kind, before, after = _KINDS[index % len(_KINDS)](index)
+    actions = ["update"]
+    if index % 10 == 0:
+        actions, before = ["create"], None
+    elif index % 10 == 5:
+        actions, after = ["delete"], None
+    name = f"r{index}"
+    return {
+        "address": f"{kind}.{name}",
+        "mode": "managed",
+        "type": kind,
+        "name": name,
+        "provider_name": "registry.terraform.io/hashicorp/aws",
+        "change": {
+            "actions": actions,
+            "before": before,
+            "after": after,
+            "after_unknown": {},
+            "before_sensitive": {"tags": {}},
+            "after_sensitive": {"tags": {}},
+        },
+    }
+
+
+def _policy(index: int, *actions: str) -> str:
+    statements = [
+        {"Sid": f"S{n}", "Effect": "Allow", "Action": list(actions), "Resource": f"arn:aws:s3:::bucket-{index}-{n}/*"}
+        for n in range(4)
+    ]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+def _role_policy(index: int) -> tuple[str, Any, Any]:
+    rest = {"id": f"r:{index}", "name": "p", "role": f"role-{index}"}
+    before, after = _policy(index, "s3:GetObject"), _policy(index, "s3:GetObject", "s3:PutObject")
+    return "aws_iam_role_policy", rest | {"policy": before}, rest | {"policy": after}
+
+
+def _bucket(index: int) -> tuple[str, Any, Any]:
+    rest = {
+        "bucket": f"bucket-{index}",
+        "force_destroy": False,
+        "arn": f"arn:aws:s3:::bucket-{index}",
+        "region": "us-east-1",
+    }
+    return "aws_s3_bucket", rest | {"tags": {"team": "a"}}, rest | {"tags": {"team": "b"}}
+
+
+def _group(_: int) -> tuple[str, Any, Any]:
+    def rules(cidr: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "protocol": "tcp",
+                "from_port": port,
+                "to_port": port,
+                "cidr_blocks": [cidr],
+                "description": f"port {port}",
+            }
+            for port in range(8000, 8010)
+        ]
+
+    return "aws_security_group", {"ingress": rules("10.0.0.0/16")}, {"ingress": rules("10.0.0.0/15")}
+
+
+def _alarm(index: int) -> tuple[str, Any, Any]:
+    rest: dict[str, Any] = {
+        "alarm_name": f"a{index}",
+        "comparison_operator": "GreaterThanThreshold",
+        "metric_name": "CPUUtilization",
+    }
+    rest |= {
+        "namespace": "AWS/EC2",
+        "statistic": "Average",
+        "period": 60,
+        "evaluation_periods": 3,
+        "alarm_actions": ["arn:t"],
+    }
+    return "aws_cloudwatch_metric_alarm", rest | {"threshold": 80}, rest | {"threshold": 90}
+
+
+def _function(index: int) -> tuple[str, Any, Any]:
+    rest = {
+        "function_name": f"f{index}",
+        "role": "arn:aws:iam::1:role/x",
+        "environment": [{"variables": {"A": "1", "B": "x"}}],
+    }
+    return "aws_lambda_function", rest | {"memory_size": 128}, rest | {"memory_size": 256}
+
+
+_KINDS = (_role_policy, _bucket, _group, _alarm, _function)
+
+
+def measured(*arguments: str) -> tuple[float, float, int]:
+    """Seconds of processor time, MB at the peak and bytes printed of one Python process."""
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE)
+    printed = len(process.stdout.read()) if process.stdout else 0
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, f"exit status {status}"
+    unit = 1024 if sys.platform != "darwin" else 1024 * 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, printed
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        path.write_text(json.dumps(plan_of(CHANGES)), encoding="utf-8")
+        size = path.stat().st_size / 1e6
+        read = measured(*_READ, str(path))
+        rows = {form: measured(*_REVIEW, str(path), "--format", form) for form in ("markdown", "json")}
+    print(f"plan of {CHANGES:,} changes, {size:.1f} MB; seconds of processor time, peak memory")
+    print(f"  json.load alone           {read[0]:6.2f} s  {read[1]:5.0f} MB")
+    for form, (seconds, peak, printed) in rows.items():
+        times = f"{seconds / read[0]:.1f} times as long, {printed:,} bytes"
+        print(f"  sagefit review {form:<10} {seconds:6.2f} s  {peak:5.0f} MB  {times}")
+    print(f"  goals                     {2:6.2f} s  {300:5.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Terraform on the pages: it is formatted, and the real provider plans it against an embedded cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import boto3
+import pytest
+
+from checkout import copy_tree
+from cli_runner import Sagefit
+from docs.pages import Block, all_blocks
+from sagefit.paths import ROOT
+from sagefit.toolchain import terraform_binary
+
+# What modules/training-job reads of a platform; a page shows how a job looks its platform up.
+_PLATFORM = {
+    "schema": 1,
+    "name": "dev",
+    "partition": "aws",
+    "region": "us-east-1",
+    "account_id": "123456789012",
+    "role_arn": "arn:aws:iam::123456789012:role/sagefit-dev-execution",
+    "buckets": {key: f"sagefit-dev-{key}" for key in ("data", "artifacts", "checkpoints")},
+}
+
+
+def name(block: Block) -> str:
+    """A module's name for a block."""
+    return "-".join(block.page.relative_to(ROOT).with_suffix("").parts) + f"-{block.number}"
+
+
+def write_blocks(root: Path) -> list[str]:
+    """Every block as a module of one configuration, where ``./modules`` is the repository's; their names."""
+    calls = {}
+    for block in all_blocks("hcl"):
+        folder = root / name(block)
+        folder.mkdir(parents=True)
+        (folder / "main.tf").write_text(block.text, encoding="utf-8")
+        (folder / "modules").symlink_to(ROOT / "modules")
+        (folder / "code").mkdir()
+        (folder / "code" / "train.py").write_text("print('trained')\n", encoding="utf-8")
+        calls[name(block)] = f'module "{name(block)}" {{\n  source = "./{name(block)}"\n}}\n'
+    (root / "main.tf").write_text("\n".join(calls.values()), encoding="utf-8")
+    return list(calls)
+
+
+def terraform(root: Path, environment: dict[str, str], *arguments: str) -> str:
+    """Run Terraform; its output."""
+    done = subprocess.run(
+        [terraform_binary(root), f"-chdir={root}", *arguments],
+        env={k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TF_"))} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_blocks_plan(tmp_path: Path) -> None:
+    names = write_blocks(tmp_path / "blocks")
+    sagefit = Sagefit(tmp_path / "home", CLOUD="local")
+    sagefit("cloud", "up")
+    try:
+        environment = sagefit.aws_environment()
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in environment.items():
+                patch.setenv(key, value)
+            document = json.dumps(_PLATFORM)
+            boto3.client("ssm").put_parameter(Name="/sagefit/dev", Value=document, Type="String", Tier="Advanced")
+        terraform(tmp_path / "blocks", environment, "init", "-input=false", "-no-color")
+        terraform(tmp_path / "blocks", environment, "plan", "-input=false", "-no-color", "-out=plan")
+        plan = json.loads(terraform(tmp_path / "blocks", environment, "show", "-json", "plan"))
+        made = {change["address"].split(".")[1] for change in plan["resource_changes"] if change["mode"] == "managed"}
+        empty = {"modules-warm-pool-README-1"}  # a pool is no object of the API
+        assert made == set(names) - empty
+        copy_tree(tmp_path / "tree")
+        for block in all_blocks("hcl", way="as tfvars"):
+            variables = tmp_path / f"{name(block)}.tfvars"
+            variables.write_text(block.text, encoding="utf-8")
+            terraform(tmp_path / "tree", environment, "init", "-input=false", "-no-color")
+            terraform(tmp_path / "tree", environment, "plan", "-input=false", f"-var-file={variables}")
+    finally:
+        sagefit("cloud", "down")
+
+
+@pytest.mark.parametrize("block", all_blocks("hcl", way=None), ids=str)
+def test_blocks_are_formatted(block: Block) -> None:
+    done = subprocess.run(
+        [terraform_binary(ROOT / ".sagefit"), "fmt", "-diff", "-"],
+        input=block.text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in ("", block.text), done.stdout

@@ -1,0 +1,340 @@
+"""What ties an apply to the reviewed plan: each refusal, with real Terraform, on a root that needs no provider.
+
+Two things are pretended, for there is one of each here: another version of Terraform, and of Sagefit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sagefit.cloud import control
+from sagefit.errors import INVALID, REFUSED, SagefitError
+from sagefit.gitops import apply, bundle
+from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, RECORD, Record, private
+from sagefit.gitops.bundle import Ready
+from sagefit.gitops.normalised import KEY_VARIABLE
+from sagefit.gitops.stacks import Stack
+from sagefit.target import Target, activate
+from sagefit.terraform import Plan, Terraform
+
+pytestmark = [
+    pytest.mark.xdist_group("gitops"),
+    pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning"),  # python-terraform's
+]
+
+CANARY = "canary-5d1f0c"
+_ROOT = """
+terraform {
+  backend "local" {}
+}
+
+variable "value" {
+  type = string
+}
+
+variable "secret" {
+  type      = string
+  default   = "none"
+  sensitive = true
+}
+
+resource "terraform_data" "this" {
+  input = var.value
+}
+
+resource "terraform_data" "secret" {
+  input = var.secret
+}
+
+output "value" {
+  value = var.value
+}
+"""
+
+
+@dataclass
+class World:
+    """A stack of a test's own: a root, its variables, a state, and a folder for what is reviewed."""
+
+    ready: Ready
+    variables: Path
+    out: Path
+    target: Target
+
+    @property
+    def folder(self) -> Path:
+        """Where the reviewed plan lies."""
+        return self.out / self.ready.stack.key
+
+    def plan(self, value: str, *, lifetime: timedelta = timedelta(hours=1), secret: str = "none") -> Record:
+        """Plan for a review."""
+        self.variables.write_text(f'value = "{value}"\nsecret = "{secret}"\n', encoding="utf-8")
+        return bundle.plan_into(self.ready, self.target, self.out, lifetime=lifetime)
+
+    def apply(self, *, replan: bool = False, out: Path | None = None) -> bool:
+        """Apply what was reviewed."""
+        folder = out or self.out
+        return apply.apply_ready(self.ready, folder, self.target, replan=replan)
+
+    def refusal(self, *, replan: bool = False) -> str:
+        """Apply what must be refused; returns why."""
+        before = self.state.read_bytes() if self.state.exists() else b""
+        with pytest.raises(SagefitError) as caught:
+            self.apply(replan=replan)
+        assert caught.value.exit_code == REFUSED
+        assert (self.state.read_bytes() if self.state.exists() else b"") == before
+        return str(caught.value)
+
+    @property
+    def state(self) -> Path:
+        """The file of the state."""
+        return self.target.folder / "states" / f"{self.ready.stack.key}.tfstate"
+
+    def edit_state(self, **fields: object) -> None:
+        """What another apply, or another state, would leave."""
+        state = json.loads(self.state.read_text(encoding="utf-8"))
+        self.state.write_text(json.dumps(state | fields), encoding="utf-8")
+
+    def serial(self) -> int:
+        """The state's serial."""
+        return int(json.loads(self.state.read_text(encoding="utf-8"))["serial"])
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The embedded cloud, which says whose account this is."""
+    before = dict(os.environ)
+    os.environ["SAGEFIT_HOME"] = str(tmp_path_factory.mktemp("binding"))
+    control.up()
+    try:
+        yield activate("local")
+    finally:
+        control.down()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture
+def world(target: Target, tmp_path: Path) -> World:
+    """A stack with nothing applied."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "main.tf").write_text(_ROOT, encoding="utf-8")
+    variables, key = tmp_path / "values.tfvars", f"{tmp_path.name}/platform"
+    terraform = Terraform(root, key, target, variables=variables)
+    return World(Ready(Stack(key, "x", "x", variables), terraform), variables, tmp_path / "reviewed", target)
+
+
+@pytest.fixture
+def applied(world: World) -> World:
+    """The stack after a first apply, with a second plan reviewed."""
+    world.plan("one")
+    assert world.apply()
+    world.plan("two")
+    return world
+
+
+def test_the_reviewed_plan_is_applied(world: World) -> None:
+    record = world.plan("one")
+    assert world.apply()
+    assert world.ready.terraform.outputs() == {"value": "one"}
+    assert (world.folder / PLAN).exists()
+    assert record.is_empty is False
+    assert world.plan("one").is_empty
+    assert not world.apply()
+
+
+def test_what_is_written_is_for_its_owner_only(world: World) -> None:
+    world.plan("one")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in world.folder.iterdir()}
+    assert modes == {PLAN: 0o600, PLAN_JSON: 0o600, PAGE: 0o600, RECORD: 0o600}
+    assert stat.S_IMODE(world.folder.stat().st_mode) == 0o700
+
+
+def test_the_record_holds_no_values(world: World) -> None:
+    world.plan(f"open-{CANARY}", secret=CANARY)
+    assert CANARY in (world.folder / PLAN_JSON).read_text(encoding="utf-8")
+    assert CANARY not in (world.folder / RECORD).read_text(encoding="utf-8")
+
+
+def test_the_page_of_a_plan_lies_beside_it(world: World) -> None:
+    record = world.plan("one", secret=CANARY)
+    page = (world.folder / PAGE).read_text(encoding="utf-8")
+    assert record.plan in page
+    assert "terraform_data.this" in page
+    assert CANARY not in page
+
+
+def test_an_edited_plan_is_refused(world: World) -> None:
+    world.plan("one")
+    with (world.folder / PLAN).open("ab") as file:
+        file.write(b"\0")
+    for replan in (False, True):
+        assert "edited plan" in world.refusal(replan=replan)
+
+
+def test_another_plan_in_its_place_is_refused(world: World) -> None:
+    world.plan("two")
+    other = (world.folder / PLAN).read_bytes()
+    world.plan("one")
+    (world.folder / PLAN).write_bytes(other)
+    assert "edited plan" in world.refusal()
+
+
+def test_an_edited_record_is_refused(world: World) -> None:
+    world.plan("one")
+    path = world.folder / RECORD
+    path.write_text(path.read_text(encoding="utf-8").replace('"destroy": false', '"destroy": true'), encoding="utf-8")
+    assert "was edited" in world.refusal(replan=True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 1}', "null", '{"v": 1, "place": 3}'])
+def test_a_record_that_is_none(world: World, text: str) -> None:
+    world.plan("one")
+    private(world.folder / RECORD, text)
+    assert "not the record of a plan" in world.refusal(replan=True)
+
+
+def test_a_record_of_another_key_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.plan("one")
+    monkeypatch.setenv(KEY_VARIABLE, "another")
+    assert KEY_VARIABLE in world.refusal(replan=True)
+    world.plan("one")
+    assert world.apply()
+
+
+def test_no_record_is_no_review(world: World) -> None:
+    with pytest.raises(SagefitError, match="no reviewed plan") as caught:
+        world.apply()
+    assert caught.value.exit_code == INVALID
+
+
+def test_the_plan_of_another_stack_is_refused(world: World) -> None:
+    world.plan("one")
+    foreign = replace(world.ready.stack, key=f"{world.ready.stack.key[:-9]}-b/platform")
+    shutil.copytree(world.folder, world.out / foreign.key)
+    other = World(replace(world.ready, stack=foreign), world.variables, world.out, world.target)
+    assert f"foreign plan: it is of {world.ready.stack.key}" in other.refusal(replan=True)
+
+
+def test_a_plan_for_another_region_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.plan("one")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert "made for local 123456789012 us-east-1, and this is local 123456789012 eu-west-1" in world.refusal(
+        replan=True
+    )
+
+
+def test_a_plan_of_a_stack_that_is_gone_is_refused(world: World) -> None:
+    world.plan("one")
+    world.ready = replace(world.ready, destroy=True)
+    assert "was here when it was reviewed, and is gone now" in world.refusal(replan=True)
+
+
+def test_an_expired_plan_is_refused_and_a_new_one_that_does_the_same_goes_on(world: World) -> None:
+    world.plan("one", lifetime=timedelta(seconds=-1))
+    assert "expired plan" in world.refusal()
+    assert "--replan" in world.refusal()
+    assert world.apply(replan=True)
+    assert world.ready.terraform.outputs() == {"value": "one"}
+
+
+def test_another_tree_is_refused_and_a_plan_that_does_the_same_goes_on(applied: World) -> None:
+    with applied.variables.open("a", encoding="utf-8") as file:
+        file.write("# nothing that a plan would show\n")
+    assert "other tree" in applied.refusal()
+    assert applied.apply(replan=True)
+    assert applied.ready.terraform.outputs() == {"value": "two"}
+
+
+def test_a_plan_made_now_that_does_something_else_waits_for_a_review(applied: World) -> None:
+    applied.variables.write_text('value = "three"\nsecret = "none"\n', encoding="utf-8")
+    text = applied.refusal(replan=True)
+    assert "terraform_data.this: other values of input" in text
+    assert "output value: another value" in text
+    assert "three" not in text
+    kept = applied.target.folder.parents[2] / "gitops" / "replanned"
+    assert applied.apply(out=kept)
+    assert applied.ready.terraform.outputs() == {"value": "three"}
+
+
+def test_a_plan_that_would_destroy_what_was_to_change_says_so(applied: World) -> None:
+    main = applied.ready.terraform.root / "main.tf"
+    main.write_text(_ROOT.replace("input = var.value", "triggers_replace = var.value"), encoding="utf-8")
+    applied.edit_state(serial=applied.serial() + 1)
+    assert "update was reviewed" in applied.refusal(replan=True)
+
+
+def test_another_secret_is_another_plan(applied: World) -> None:
+    applied.variables.write_text(f'value = "two"\nsecret = "{CANARY}"\n', encoding="utf-8")
+    text = applied.refusal(replan=True)
+    assert "terraform_data.secret: update was not in the reviewed plan" in text
+    assert CANARY not in text
+
+
+def test_another_serial_is_refused_and_a_plan_that_does_the_same_goes_on(applied: World) -> None:
+    applied.edit_state(serial=applied.serial() + 1)
+    assert "other state" in applied.refusal()
+    copy = shutil.copyfile(applied.folder / PLAN, applied.out / "copy")
+    with pytest.raises(SagefitError, match="Saved plan is stale"):  # Terraform would have said so itself
+        applied.ready.terraform.apply(Plan(copy))
+    assert applied.apply(replan=True)
+    assert applied.ready.terraform.outputs() == {"value": "two"}
+
+
+def test_another_state_is_refused(applied: World) -> None:
+    applied.edit_state(lineage="00000000-0000-0000-0000-000000000000")
+    text = applied.refusal()
+    assert "other state" in text
+    assert "lineage 00000000-0000-0000-0000-000000000000" in text
+
+
+def test_a_plan_that_was_applied_already_has_nothing_left_to_do(applied: World) -> None:
+    assert applied.apply()
+    assert "other state" in applied.refusal()
+    assert not applied.apply(replan=True)
+
+
+def test_a_plan_of_another_terraform_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = world.plan("one")
+    monkeypatch.setattr("sagefit.toolchain.terraform_version", lambda _: "9.9.9")
+    text = world.refusal()
+    assert f"planned with Terraform {record.tools.terraform}" in text
+    assert "this is Terraform 9.9.9" in text
+
+
+def test_a_plan_of_another_sagefit_is_refused_and_a_new_one_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(bundle, "__version__", "0.0.1")
+        world.plan("one")
+    assert "other version: planned with" in world.refusal()
+    assert world.apply(replan=True)
+
+
+def test_a_record_without_its_plan_needs_a_new_one(world: World) -> None:
+    world.plan("one")
+    (world.folder / PLAN).unlink()
+    (world.folder / PLAN_JSON).unlink()
+    assert "without its plan" in world.refusal()
+    assert world.apply(replan=True)
+    assert world.ready.terraform.outputs() == {"value": "one"}
+
+
+def test_all_that_speaks_against_a_plan_is_said_at_once(applied: World) -> None:
+    applied.plan("two", lifetime=timedelta(seconds=-1))
+    applied.edit_state(serial=applied.serial() + 1)
+    text = applied.refusal()
+    assert "expired plan" in text
+    assert "other state" in text

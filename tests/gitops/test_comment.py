@@ -1,0 +1,273 @@
+"""One comment for each stack, against a small server that behaves like the two hosts' APIs, as neither can run here.
+
+What it does as they do: tokens, pages of at most 100 and 20 or 30 by default, ids that grow, other people's comments,
+limits of length, errors as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from sagefit.errors import FAILED, SagefitError
+from sagefit.gitops.comment import Entry, post
+from sagefit.gitops.hosts import GitHub, GitLab, Host, from_environment
+
+TOKEN = "token-canary-77"
+BOT, OTHER = "github-actions[bot]", "mallory"
+
+
+@dataclass
+class Server:
+    """Comments, and what was asked of the server. ``fail`` answers the next requests with these codes."""
+
+    port: int = 0
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    fail: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def github(self, token: str = TOKEN) -> Host:
+        return GitHub(self.api, "ada/models", 7, token)
+
+    def gitlab(self) -> Host:
+        return GitLab(self.api, "ml/ada/models", 7, TOKEN)
+
+    def add(self, body: str, author: str = BOT) -> int:
+        """A comment; returns its id."""
+        number = 1 + max((comment["id"] for comment in self.comments), default=0)
+        user = {"login": author, "username": author}
+        self.comments.append({"id": number, "body": body, "user": user, "author": user})
+        return number
+
+    def bodies(self, author: str = BOT) -> list[str]:
+        return [comment["body"] for comment in self.comments if comment["user"]["login"] == author]
+
+    def writes(self) -> list[str]:
+        return [method for method, _ in self.asked if method != "GET"]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """It, on a free port of loopback."""
+    found = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _do(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            data = json.loads(self.rfile.read(length)) if length else {}
+            found.asked.append((self.command, self.path))
+            code, answer, headers = _answer(found, self.command, self.path, dict(self.headers), data)
+            text = b"" if answer is None else json.dumps(answer).encode()
+            self.send_response(code)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _do  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        found.port = http.server_address[1]
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield found
+        finally:
+            http.shutdown()
+            thread.join()
+
+
+def _answer(
+    server: Server, method: str, path: str, headers: dict[str, str], data: dict[str, Any]
+) -> tuple[int, Any, dict[str, str]]:
+    if server.fail:
+        code, more = server.fail.pop(0)
+        return code, {"message": "not now"}, more
+    if TOKEN not in (headers.get("Authorization", "").removeprefix("Bearer "), headers.get("Private-Token")):
+        return 401, {"message": "Bad credentials"}, {}
+    url = urlsplit(path)
+    if url.path == "/user":
+        return 200, {"username": BOT}, {}
+    github, gitlab = "/repos/ada/models/issues", "/projects/ml%2Fada%2Fmodels/merge_requests/7/notes"
+    verb, default = ("PATCH", 30) if url.path.startswith(github) else ("PUT", 20)
+    if url.path in (f"{github}/7/comments", gitlab):
+        if method == "POST":
+            if len(data["body"]) > 65_536 and verb == "PATCH":
+                return 422, {"message": "Body is too long"}, {}
+            return 201, {"id": server.add(data["body"])}, {}
+        query = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
+        size, page = min(query.get("per_page", default), 100), query.get("page", 1)
+        return 200, server.comments[(page - 1) * size : page * size], {}
+    one = re.fullmatch(rf"({re.escape(github)}/comments|{re.escape(gitlab)})/(\d+)", url.path)
+    known = [comment for comment in server.comments if one and comment["id"] == int(one[2])]
+    if not known or method not in (verb, "DELETE"):
+        return 404, {"message": "Not Found"}, {}
+    if method == "DELETE":
+        server.comments.remove(known[0])
+        return 204, None, {}
+    known[0]["body"] = data["body"]
+    return 200, known[0], {}
+
+
+def entry(stack: str = "dev/jobs/digits", text: str = "page") -> Entry:
+    return Entry(stack, "0123abc", "cafe", text)
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_one_comment_for_each_stack_is_posted_and_then_edited(server: Server, name: str) -> None:
+    host = server.github() if name == "github" else server.gitlab()
+    two = [entry(), entry("dev/platform", "other")]
+    assert set(post(host, two, 1).values()) == {"posted"}
+    assert server.bodies()[0] == ("<!-- sagefit:plan stack=dev/jobs/digits sha=0123abc plan=cafe run=1 v=1 -->\npage\n")
+    assert set(post(host, [entry(text="new page"), two[1]], 2).values()) == {"edited"}
+    assert [body.splitlines()[1] for body in server.bodies()] == ["new page", "other"]
+    assert "run=2" in server.bodies()[0]
+    assert set(post(host, [entry(text="new page"), two[1]], 2).values()) == {"unchanged"}
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_the_comment_is_found_on_any_page(server: Server, name: str) -> None:
+    for number in range(205):
+        server.add(f"remark {number}", OTHER)
+    host = server.github() if name == "github" else server.gitlab()
+    post(host, [entry()], 1)
+    for number in range(205):
+        server.add(f"remark {number}", OTHER)
+    assert post(host, [entry(text="new")], 2) == {"dev/jobs/digits": "edited"}
+    assert len(server.bodies()) == 1
+
+
+def test_later_duplicates_are_removed(server: Server) -> None:
+    for number in range(3):
+        server.add(entry(text=f"old {number}").body(number))
+    first = server.comments[0]["id"]
+    assert post(server.github(), [entry(text="new")], 3) == {"dev/jobs/digits": "edited"}
+    assert [(comment["id"], comment["body"]) for comment in server.comments] == [(first, entry(text="new").body(3))]
+
+
+def test_what_a_newer_run_wrote_stays(server: Server) -> None:
+    server.add(entry(text="newer").body(10))
+    assert post(server.github(), [entry(text="older")], 9) == {"dev/jobs/digits": "left as a newer run wrote it"}
+    assert server.bodies() == [entry(text="newer").body(10)]
+    assert server.writes() == []
+
+
+def test_a_marker_in_somebody_elses_comment_or_further_down_is_no_marker(server: Server) -> None:
+    server.add(entry(text="forged").body(99), OTHER)
+    server.add(f"I quote:\n{entry().body(99)}")
+    assert post(server.github(), [entry()], 1) == {"dev/jobs/digits": "posted"}
+    assert len(server.comments) == 3
+    assert server.bodies(OTHER) == [entry(text="forged").body(99)]
+
+
+def test_the_comment_of_another_stack_is_another_comment(server: Server) -> None:
+    server.add(entry("dev/jobs/digits-large").body(1))
+    post(server.github(), [entry("dev/jobs/digits"), entry("dev/jobs/digits-large")], 2)
+    assert len(server.bodies()) == 2
+
+
+def test_a_stack_that_is_no_longer_touched_says_so(server: Server) -> None:
+    post(server.github(), [entry(), entry("dev/platform")], 1)
+    assert post(server.github(), [entry()], 2)["dev/platform"] == "edited"
+    assert "no longer touches it" in server.bodies()[1]
+
+
+def test_a_page_that_is_too_long_is_refused_before_anything_is_written(server: Server) -> None:
+    with pytest.raises(SagefitError, match="takes 65,536"):
+        post(server.github(), [entry("a/platform"), entry(text="x" * 65_536)], 1)
+    assert server.asked == []
+    post(server.gitlab(), [entry(text="x" * 65_536)], 1)
+
+
+def test_a_busy_host_is_asked_again(server: Server) -> None:
+    server.fail = [(503, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
+    assert post(server.github(), [entry()], 1) == {"dev/jobs/digits": "posted"}
+
+
+def test_a_post_that_may_have_worked_is_not_repeated(server: Server) -> None:
+    host = server.github()
+    server.fail = [(502, {})]
+    with pytest.raises(SagefitError, match="answered 502"):
+        host.create("page")
+    assert server.writes() == ["POST"]
+
+
+@pytest.mark.parametrize(("code", "hint"), [(403, "pull-requests: write"), (404, "number"), (422, "words")])
+def test_errors_keep_the_hosts_words_and_name_the_knob(server: Server, code: int, hint: str) -> None:
+    host = server.github()
+    server.fail = [(code, {})]
+    with pytest.raises(SagefitError, match=f"GitHub answered {code} to POST .*: not now") as caught:
+        host.create("page")
+    assert hint in str(caught.value.hint)
+    assert caught.value.exit_code == FAILED
+
+
+def test_the_token_is_never_said(server: Server) -> None:
+    wrong = f"{TOKEN}-wrong"
+    with pytest.raises(SagefitError) as caught:
+        post(server.github(wrong), [entry()], 1)
+    assert "401" in caught.value.message
+    assert wrong not in str(caught.value)
+    assert TOKEN not in "".join(path for _, path in server.asked)
+
+
+def test_the_token_follows_no_redirect_and_no_plain_http(server: Server) -> None:
+    server.fail = [(302, {"Location": f"{server.api}/user"})]
+    with pytest.raises(SagefitError, match="answered 302"):
+        list(server.github().comments())
+    assert len(server.asked) == 1
+    with pytest.raises(SagefitError, match="no https"):
+        GitHub("http://example.com", "ada/models", 7, TOKEN)
+
+
+def test_a_host_that_does_not_answer(server: Server) -> None:
+    host = GitHub("http://127.0.0.1:9", "ada/models", 7, TOKEN)
+    with pytest.raises(SagefitError, match="see whether the host answers"):
+        host.create("page")
+    assert server.asked == []
+
+
+def test_a_pipeline_says_where_it_runs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITLAB_CI", "GITHUB_REF", "GITHUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    github = {"GITHUB_API_URL": server.api, "GITHUB_REPOSITORY": "ada/models", "GITHUB_RUN_NUMBER": "12"}
+    for name, value in github.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SagefitError, match="GITHUB_REF"):
+        from_environment()
+    monkeypatch.setenv("GITHUB_REF", "refs/pull/7/merge")
+    with pytest.raises(SagefitError, match="GITHUB_TOKEN is not set"):
+        from_environment()
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    host, run = from_environment()
+    assert run == 12
+    host.create("page")
+    gitlab = {"GITLAB_CI": "true", "CI_API_V4_URL": server.api, "CI_PROJECT_ID": "ml/ada/models"}
+    gitlab |= {"CI_MERGE_REQUEST_IID": "7", "CI_PIPELINE_IID": "13", "GITLAB_TOKEN": TOKEN}
+    for name, value in gitlab.items():
+        monkeypatch.setenv(name, value)
+    host, run = from_environment()
+    assert (host.name, run) == ("GitLab", 13)
+    assert [comment.body for comment in host.comments()] == ["page"]
+
+
+def test_a_page_brings_no_second_marker(server: Server) -> None:
+    page = "<!-- sagefit:plan stack=dev/platform sha=1 plan=2 v=1 -->\n## Plan\n"
+    post(server.github(), [entry(text=page)], 1)
+    assert server.bodies() == [entry(text="## Plan").body(1)]

@@ -1,0 +1,373 @@
+"""The example pipelines and roles: what they may do, and that a pull request cannot make them do more."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sagefit.cli import COMMANDS
+from sagefit.cloud.policy import Call, allows
+from sagefit.paths import ROOT, home
+from sagefit.toolchain import terraform_binary, terraform_environment
+
+pytestmark = pytest.mark.xdist_group("gitops")
+
+EXAMPLES = ROOT / "examples" / "gitops"
+WORKFLOWS = sorted((EXAMPLES / "github").glob("*.yml"))
+GITLAB = EXAMPLES / "gitlab" / ".gitlab-ci.yml"
+ATLANTIS = EXAMPLES / "atlantis" / "repos.yaml"
+
+# What a workflow may interpolate into a script is nothing; into other fields these, of which nobody outside decides.
+_TRUSTED = re.compile(
+    r"vars\.[A-Z_]+|secrets\.SAGEFIT_REVIEW_KEY|github\.token|github\.event\.pull_request\.(number|base\.sha)"
+)
+_PERMISSIONS = {
+    ("plan", "plan"): {"contents": "read", "id-token": "write"},
+    ("plan", "comment"): {"contents": "read", "pull-requests": "write"},
+    ("apply", "apply"): {"actions": "read", "contents": "read", "id-token": "write", "pull-requests": "read"},
+    ("drift", "drift"): {"contents": "read", "id-token": "write"},
+}
+
+
+def workflow(path: Path) -> dict[str, Any]:
+    """A workflow; YAML 1.1 reads the key ``on`` as true."""
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in data.items()}
+
+
+JOBS = [(path.stem, name, job) for path in WORKFLOWS for name, job in workflow(path)["jobs"].items()]
+STEPS = [(f"{file}/{name}", step) for file, name, job in JOBS for step in job["steps"]]
+
+
+def scripts() -> list[str]:
+    """Every script of every example."""
+    found = [step["run"] for _, step in STEPS if "run" in step]
+    gitlab = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    parts = [gitlab["default"], *(job for name, job in gitlab.items() if isinstance(job, dict) and name != "variables")]
+    found += [line for part in parts for key in ("before_script", "script") for line in part.get(key, [])]
+    atlantis = yaml.safe_load(ATLANTIS.read_text(encoding="utf-8"))["workflows"]["sagefit"]
+    return found + [step["run"] for stage in atlantis.values() for step in stage["steps"]]
+
+
+def test_there_are_workflows_to_look_at() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["apply", "drift", "plan"]
+    assert len(STEPS) > 15
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_pinned_by_digest_with_their_version_beside_it(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"\s+(- )?uses: (actions|aws-actions)/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_an_action_has_one_digest_in_all_workflows() -> None:
+    used = {step["uses"] for _, step in STEPS if "uses" in step}
+    assert len(used) == len({use.partition("@")[0] for use in used})
+
+
+def test_permissions_are_the_least() -> None:
+    assert {(file, name): job["permissions"] for file, name, job in JOBS} == _PERMISSIONS
+    for path in WORKFLOWS:
+        assert workflow(path)["permissions"] == {}
+
+
+def test_no_job_has_both_a_token_that_writes_and_code_of_a_pull_request() -> None:
+    for file, name, job in JOBS:
+        if "pull-requests" in job["permissions"] and job["permissions"]["pull-requests"] == "write":
+            checkout = next(step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@"))
+            assert checkout["with"]["ref"] == "${{ github.event.pull_request.base.sha }}", (file, name)
+
+
+def test_nobody_outside_starts_a_workflow_that_trusts_him() -> None:
+    for path in WORKFLOWS:
+        assert not {"pull_request_target", "workflow_run", "issue_comment"} & set(workflow(path)["on"])
+    for file, name, job in JOBS:
+        if file == "plan":
+            assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"], name
+
+
+def test_the_apply_waits_for_a_protected_environment_and_runs_alone() -> None:
+    apply = workflow(EXAMPLES / "github" / "apply.yml")
+    assert apply["on"] == {"push": {"branches": ["main"]}}
+    assert apply["jobs"]["apply"]["environment"] == "production"
+    assert "cancel-in-progress" not in apply["concurrency"]
+    assert yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["environment"] == {"name": "production"}
+
+
+def test_no_expression_gets_into_a_script() -> None:
+    for where, step in STEPS:
+        assert "${{" not in step.get("run", ""), where
+
+
+def test_only_trusted_values_are_interpolated() -> None:
+    for path in WORKFLOWS:
+        for expression in re.findall(r"\$\{\{(.*?)\}\}", path.read_text(encoding="utf-8")):
+            assert _TRUSTED.fullmatch(expression.strip()), (path.stem, expression)
+
+
+def test_a_checkout_leaves_no_token_behind() -> None:
+    for where, step in STEPS:
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False, where
+
+
+def test_plans_hold_secrets_and_leave_no_machine() -> None:
+    uploaded = [
+        step["with"]["path"] for _, step in STEPS if step.get("uses", "").startswith("actions/upload-artifact@")
+    ]
+    uploaded += ["\n".join(yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["plan"]["artifacts"]["paths"])]
+    assert len(uploaded) == 2
+    for paths in uploaded:
+        assert {Path(line).name for line in paths.split()} == {"stacks.json", "record.json", "page.md", "error.txt"}
+
+
+def test_the_commands_in_the_examples_exist() -> None:
+    used = re.findall(r"\.venv/bin/sagefit ([a-z]+)([^|&\n]*)", "\n".join(scripts()))
+    assert {name for name, _ in used} == {"plan", "apply", "comment"}
+    for name, options in used:
+        text = _help(name)
+        for option in re.findall(r"--[a-z-]+", options):
+            assert option in text, (name, option)
+
+
+def _help(name: str) -> str:
+    from importlib import import_module
+
+    from typer.main import get_group
+
+    command: Any = get_group(import_module(COMMANDS[name]).app)
+    found = getattr(command, "commands", {}).get(name, command)
+    return " ".join(option for parameter in found.params for option in parameter.opts)
+
+
+def test_forks_are_left_out_on_gitlab_and_atlantis() -> None:
+    gitlab = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    for name in ("plan", "comment"):
+        assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in gitlab[name]["rules"][0]["if"]
+    repo = yaml.safe_load(ATLANTIS.read_text(encoding="utf-8"))["repos"][0]
+    assert repo["allowed_overrides"] == []
+    assert repo["allow_custom_workflows"] is False
+    assert {"approved", "undiverged"} <= set(repo["apply_requirements"])
+
+
+# --- The roles -------------------------------------------------------------------------------------------------------
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+DATA = f"arn:aws:s3:::sagefit-dev-{ACCOUNT}-{REGION}-data"
+STATE = "arn:aws:s3:::my-state/sagefit/dev/jobs/digits.tfstate"
+_OFFLINE = """
+provider "aws" {
+  skip_credentials_validation = true
+  skip_requesting_account_id  = true
+  skip_metadata_api_check     = true
+}
+"""
+
+
+class Roles:
+    """The roles as planned by the real provider, which asks nobody."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        shutil.copytree(EXAMPLES / "roles", folder, ignore=shutil.ignore_patterns(".terraform*"))
+        (folder / "offline_override.tf").write_text(_OFFLINE, encoding="utf-8")
+        self._terraform("init")
+
+    def plan(self, **variables: object) -> dict[str, Any]:
+        """Planned values of each resource by address."""
+        values = {"account_id": ACCOUNT, "region": REGION, "repository": "ada/models"} | variables
+        values = {"state": {"bucket": "my-state", "kms_key_arn": KEY}} | values
+        (self._folder / "values.auto.tfvars.json").write_text(json.dumps(values), encoding="utf-8")
+        self._terraform("plan", "-no-color", "-out=plan.tfplan")
+        changes = json.loads(self._terraform("show", "-json", "plan.tfplan"))["resource_changes"]
+        return {change["address"]: change["change"]["after"] for change in changes}
+
+    def refusal(self, **variables: object) -> str:
+        """What is said to variables that are refused."""
+        with pytest.raises(AssertionError) as caught:
+            self.plan(**variables)
+        return " ".join(str(caught.value).replace("│", " ").split())
+
+    def _terraform(self, *arguments: str) -> str:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("TF_", "AWS_"))}
+        keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "NO_COLOR": "1"}
+        done = subprocess.run(
+            [terraform_binary(home()), f"-chdir={self._folder}", *arguments],
+            env=kept | terraform_environment(home()) | keys,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Roles:
+    return Roles(tmp_path_factory.mktemp("roles") / "roles")
+
+
+@pytest.fixture(scope="module")
+def planned(roles: Roles) -> dict[str, Any]:
+    return roles.plan()
+
+
+@pytest.fixture(scope="module")
+def gitlab(roles: Roles) -> dict[str, Any]:
+    """On GitLab, with a boundary, an OIDC provider that is there already, and no key of the state's own."""
+    provider = f"arn:aws:iam::{ACCOUNT}:oidc-provider/gitlab.com"
+    own = {"permissions_boundary_arn": BOUNDARY, "oidc_provider_arn": provider, "state": {"bucket": "my-state"}}
+    return roles.plan(host="gitlab", plan_branches=["changes"], **own)
+
+
+def policy(planned: dict[str, Any], role: str) -> list[dict[str, Any]]:
+    return [json.loads(planned[f'aws_iam_role_policy.this["{role}"]']["policy"])]
+
+
+def trust(planned: dict[str, Any], role: str) -> dict[str, Any]:
+    (statement,) = json.loads(planned[f'aws_iam_role.this["{role}"]']["assume_role_policy"])["Statement"]
+    assert list(statement["Condition"]) == ["StringEquals"]
+    assert "*" not in json.dumps(statement)
+    return dict(statement["Condition"]["StringEquals"])
+
+
+def test_github_takes_each_role_by_subjects_in_full(planned: dict[str, Any]) -> None:
+    issuer = "token.actions.githubusercontent.com"
+    assert trust(planned, "plan") == {
+        f"{issuer}:aud": "sts.amazonaws.com",
+        f"{issuer}:sub": ["repo:ada/models:pull_request", "repo:ada/models:environment:drift"],
+    }
+    assert trust(planned, "apply")[f"{issuer}:sub"] == ["repo:ada/models:environment:production"]
+    assert planned["aws_iam_openid_connect_provider.this[0]"]["url"] == f"https://{issuer}"
+
+
+def test_gitlab_takes_each_role_by_named_branches(gitlab: dict[str, Any]) -> None:
+    assert trust(gitlab, "plan")["gitlab.com:sub"] == ["project_path:ada/models:ref_type:branch:ref:changes"]
+    assert trust(gitlab, "apply")["gitlab.com:sub"] == ["project_path:ada/models:ref_type:branch:ref:main"]
+    assert "aws_iam_openid_connect_provider.this[0]" not in gitlab
+
+
+def test_patterns_and_shared_subjects_are_refused(roles: Roles) -> None:
+    said = roles.refusal(repository="ada/*", plan_branches=["feature-*"], drift_environment="production")
+    assert "repository: OWNER/NAME or GROUP/PROJECT, no pattern" in said
+    assert "plan_branches: names of branches, no patterns" in said
+    assert "and not the environment that applies" in said
+
+
+def test_gitlab_needs_a_branch_that_may_plan(roles: Roles) -> None:
+    assert "name at least one branch whose merge requests may plan" in roles.refusal(host="gitlab")
+
+
+EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+SSE = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
+PLANS = [
+    Call("states:DescribeStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
+    Call("states:ValidateStateMachineDefinition"),
+    Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/sagefit/dev"),
+    Call("iam:GetRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
+    Call("s3:GetBucketPolicy", DATA),
+    Call("s3:GetObject", f"{DATA}/jobs/digits/code/0123/train.py"),
+    Call("s3:GetObject", STATE),
+    Call("s3:PutObject", f"{STATE}.tflock"),
+    Call("s3:DeleteObject", f"{STATE}.tflock"),
+    Call("kms:Decrypt", KEY, SSE),
+]
+NOT_PLANS = [
+    Call("s3:PutObject", STATE),
+    Call("s3:DeleteObject", STATE),
+    Call("s3:GetObject", f"{DATA}/rows.csv"),
+    Call("s3:GetObject", f"arn:aws:s3:::sagefit-dev-{ACCOUNT}-{REGION}-artifacts/jobs/digits/model.tar.gz"),
+    Call("s3:PutObject", f"{DATA}/jobs/digits/code/0123/train.py"),
+    Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/database/password"),
+    Call("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:x"),
+    Call("kms:Decrypt", KEY.replace("1111", "9999"), SSE),
+    Call("kms:Decrypt", KEY),
+    Call("logs:GetLogEvents", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/sagemaker/TrainingJobs"),
+    Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
+    Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
+    Call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
+    Call("sts:AssumeRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"),
+]
+APPLIES = [
+    Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
+    Call("s3:PutObject", STATE),
+    Call("s3:PutObject", f"{DATA}/jobs/digits/code/0123/train.py"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits"),
+    Call(
+        "iam:PassRole",
+        f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits",
+        {"iam:PassedToService": "states.amazonaws.com"},
+    ),
+    Call("ssm:PutParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/sagefit/dev"),
+]
+NOT_APPLIES = [
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-plan"),
+    Call("iam:UpdateAssumeRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/admin"),
+    Call(
+        "iam:PassRole",
+        f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits",
+        {"iam:PassedToService": "lambda.amazonaws.com"},
+    ),
+    Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
+    Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:other"),
+    Call("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/x"),
+    Call("s3:GetObject", f"{DATA}/rows.csv"),
+    Call("s3:DeleteBucket", "arn:aws:s3:::my-state"),
+]
+
+
+@pytest.mark.parametrize("call", PLANS, ids=str)
+def test_the_plan_role_may(planned: dict[str, Any], call: Call) -> None:
+    assert allows(policy(planned, "plan"), call)
+
+
+@pytest.mark.parametrize("call", NOT_PLANS, ids=str)
+def test_the_plan_role_may_not(planned: dict[str, Any], call: Call) -> None:
+    assert not allows(policy(planned, "plan"), call)
+
+
+def test_whatever_else_it_is_given_the_plan_role_sees_no_data_and_no_secrets(planned: dict[str, Any]) -> None:
+    for call in NOT_PLANS:
+        if call.action in ("secretsmanager:GetSecretValue", "logs:GetLogEvents", "sts:AssumeRole", "s3:GetObject"):
+            assert not allows([*policy(planned, "plan"), EVERYTHING], call), call
+    assert not allows([*policy(planned, "plan"), EVERYTHING], Call("kms:Decrypt", KEY.replace("1111", "9999"), SSE))
+
+
+@pytest.mark.parametrize("call", APPLIES, ids=str)
+def test_the_apply_role_may(planned: dict[str, Any], call: Call) -> None:
+    assert allows(policy(planned, "apply"), call)
+
+
+@pytest.mark.parametrize("call", NOT_APPLIES, ids=str)
+def test_the_apply_role_may_not(planned: dict[str, Any], call: Call) -> None:
+    assert not allows(policy(planned, "apply"), call)
+
+
+def test_a_boundary_is_asked_for_where_there_is_one(gitlab: dict[str, Any]) -> None:
+    role = f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits"
+    assert not allows(policy(gitlab, "apply"), Call("iam:CreateRole", role))
+    assert allows(policy(gitlab, "apply"), Call("iam:CreateRole", role, {"iam:PermissionsBoundary": BOUNDARY}))
+
+
+def test_without_a_key_of_its_own_the_state_needs_none(gitlab: dict[str, Any]) -> None:
+    assert not allows([*policy(gitlab, "plan"), EVERYTHING], Call("kms:Decrypt", KEY, SSE))
+    assert allows(policy(gitlab, "plan"), Call("s3:GetObject", STATE))
+
+
+def test_policies_fit_into_a_role(planned: dict[str, Any]) -> None:
+    for role in ("plan", "apply"):
+        assert len(re.sub(r"\s", "", planned[f'aws_iam_role_policy.this["{role}"]']["policy"])) <= 10_240

@@ -1,0 +1,130 @@
+"""A pull request from its branch to its run, on a bare repository and the embedded cloud, with the real commands.
+
+One cloud, and one story in the order of the file: a job that is added to a platform and deleted. The author plans in
+one clone, the merge is applied from another, as in a pipeline.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gitops.checkouts import Checkout, clone
+
+pytestmark = [pytest.mark.xdist_group("gitops"), pytest.mark.slow]
+
+COUNT = "dev/jobs/count"
+_CODE = {"name": "count", "code.source_dir": "../counting"}
+_FAULTS = [{"match": {"job": "*"}, "outcome": {"status": "Completed"}}]  # training itself is not what is tested here
+
+
+_AWS = "import boto3, json, sys; from sagefit.target import activate; activate('local');"
+
+
+@dataclass
+class Team:
+    """A bare repository, the clone of an author and that of the pipeline that applies; one cloud for both."""
+
+    author: Checkout
+    pipeline: Checkout
+
+    def merge(self) -> None:
+        """Merge the author's branch, and have it in both clones."""
+        self.author.git("push", "-q", "origin", "work:main")
+        self.author.git("fetch", "-q", "origin", "main:main")
+        self.pipeline.git("pull", "-q", "--ff-only")
+
+    def plans(self, clone: Checkout) -> Path:
+        """Where a clone has its plans."""
+        return clone.path / ".sagefit" / "plans"
+
+    def hand_over(self) -> Path:
+        """Bring what was reviewed to the pipeline as an artifact does: records and pages, no plans."""
+        here, there = self.plans(self.author), self.pipeline.path / ".sagefit" / "reviewed"
+        shutil.rmtree(there, ignore_errors=True)
+        shutil.copytree(here, there, ignore=shutil.ignore_patterns("plan.json", "plan.tfplan"))
+        return there
+
+
+@pytest.fixture(scope="module")
+def team(origin: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """A team with a platform on which there is no job yet."""
+    folder = tmp_path_factory.mktemp("team")
+    bare = folder / "bare.git"
+    subprocess.run(["git", "clone", "-q", "--bare", str(origin.path), str(bare)], check=True)
+    author = clone(bare, folder / "author", folder / "home")
+    pipeline = clone(bare, folder / "pipeline", folder / "home")
+    pipeline.git("checkout", "-q", "main")
+    (folder / "faults.yaml").write_text(yaml.safe_dump(_FAULTS), encoding="utf-8")
+    author.sagefit("cloud", "up", "--faults", folder / "faults.yaml")
+    try:
+        author.sagefit("platform", "apply", "--yes", CLOUD="local")
+        yield Team(author, pipeline)
+    finally:
+        author.sagefit("cloud", "down")
+
+
+def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_run(team: Team) -> None:
+    author, pipeline = team.author, team.pipeline
+    author.job("jobs/count.yaml", _CODE)
+    author.write("counting/train.py", "print('hello')\n")
+    done = author.sagefit("plan", "--changed", "--base", "origin/main", "--out", ".sagefit/plans", CLOUD="local")
+    assert COUNT in done.out
+    assert "to create" in done.out
+    calls = [json.loads(line) for line in author.sagefit("cloud", "calls", "--json", CLOUD="local").out.splitlines()]
+    job = [call for call in calls if call["service"] == "stepfunctions" or call["action"] == "PutObject"]
+    assert {call["kind"] for call in job} == {"read"}
+    plans = team.plans(author)
+    assert "ml.m5.large" in (plans / COUNT / "page.md").read_text(encoding="utf-8")
+    assert json.loads((plans / "stacks.json").read_text(encoding="utf-8"))["stacks"][0]["stack"] == COUNT
+
+    author.commit("A job that counts")
+    team.merge()
+    reviewed = team.hand_over()
+    _publish(pipeline, allowed_instance_types=["ml.m5.large", "ml.m5.xlarge"])  # what the job needs is among them
+    stale = pipeline.sagefit("apply", "--reviewed", reviewed, check=4, CLOUD="local")
+    assert "the record came without its plan" in stale.err
+    assert "other platform: dev publishes something else" in stale.err
+
+    done = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", CLOUD="local")
+    assert f"{COUNT}: applied" in done.err
+    assert pipeline.sagefit("start", "count", CLOUD="local").out.startswith("count-")
+    again = author.sagefit("apply", "count", "--reviewed", ".sagefit/plans", check=4, CLOUD="local")
+    assert "other state: the plan is for serial 0 of lineage none" in again.err
+
+
+def test_one_stack_that_fails_hides_no_other_and_a_deleted_job_is_destroyed(team: Team) -> None:
+    author = team.author
+    author.git("rm", "-q", "-r", "jobs/count.yaml", "jobs/count.tfvars", "counting")
+    author.job("jobs/lost.yaml", {"name": "lost", "platform": "nowhere"})
+    author.job("jobs/bad.yaml", {"name": "bad", "colour": "red"})
+    done = author.sagefit("plan", "--changed", "--base", "main", "--out", ".sagefit/plans", check=2, CLOUD="local")
+    assert "to destroy" in done.out
+    assert "nowhere/jobs/lost" in done.out
+    assert "no platform 'nowhere'" in done.err
+    assert "colour: unknown key" in done.err
+    plans = team.plans(author)
+    assert "no platform 'nowhere'" in (plans / "nowhere/jobs/lost/error.txt").read_text(encoding="utf-8")
+    assert sorted(path.parent.name for path in plans.rglob("record.json")) == ["count"]
+
+    done = author.sagefit("apply", "--reviewed", ".sagefit/plans", CLOUD="local")
+    assert f"{COUNT}: applied" in done.err
+    left = "print([each['name'] for each in boto3.client('stepfunctions').list_state_machines()['stateMachines']])"
+    assert author.python("-c", _AWS + left, CLOUD="local").out.strip() == "[]"
+
+
+def _publish(checkout: Checkout, **fields: object) -> None:
+    """Change what the platform publishes, as an apply of the platform does."""
+    code = (
+        "c = boto3.client('ssm'); old = json.loads(c.get_parameter(Name='/sagefit/dev')['Parameter']['Value']);"
+        "new = json.dumps(old | json.loads(sys.argv[1]));"
+        "c.put_parameter(Name='/sagefit/dev', Value=new, Overwrite=True)"
+    )
+    checkout.python("-c", _AWS + code, json.dumps(fields))

@@ -1,0 +1,9 @@
+context = {
+  partition  = "aws"
+  region     = "us-east-1"
+  account_id = "123456789012"
+  prefix     = "sagefit-dev"
+  tags       = { Team = "vision" }
+}
+
+buckets = { data = {} }

@@ -1,0 +1,129 @@
+"""A job in a plan: read back from its definition, with fit, attempts and price."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from review.plans import change, found, reviewed
+from sagefit.review import as_json, markdown
+from sagefit.review.jobs.definition import read_definition
+
+ARN = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/vendedlogs/states/x:*"
+
+
+def definition(
+    name: str = "bert-finetune", batch: str = "32", types: tuple[str, ...] = ("ml.g6e.xlarge", "ml.g6e.2xlarge")
+) -> dict[str, Any]:
+    """A state machine of the form that modules/training-job writes, cut to what is read. The corpus has whole ones."""
+    names = ["main", "larger"][: len(types)]
+    states: dict[str, Any] = {
+        "again": {"Type": "Choice", "Choices": [{"StringEquals": each, "Next": f"{each}: submit"} for each in names]},
+    }
+    for each, ml_type in zip(names, types, strict=True):
+        states[f"{each}: submit"] = {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::aws-sdk:sagemaker:createTrainingJob",
+            "Comment": f"1 x {ml_type}: why",
+            "Parameters": {
+                "RoleArn": "arn:aws:iam::123456789012:role/r",
+                "AlgorithmSpecification": {"TrainingImage": "1.dkr.ecr.us-east-1.amazonaws.com/i:1"},
+                "HyperParameters": {
+                    "model_name": "bert-large-uncased", "max_length": "512", "per_device_train_batch_size": batch,
+                    "gradient_accumulation_steps": "1", "gradient_checkpointing": "false",
+                    "dataloader_num_workers": "4", "bf16": "true", "learning_rate": "2e-05", "num_train_epochs": "3",
+                },
+                "ResourceConfig": {"InstanceType": ml_type, "InstanceCount": 1, "VolumeSizeInGB": 30},
+                "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+            },
+        }  # fmt: skip
+        states[f"{each}: ended"] = {"Type": "Pass"}
+    if len(names) > 1:
+        choices = [{"StringEquals": "gpu_memory", "Next": "larger: submit"}]
+        states["main: next"] = {"Type": "Choice", "Choices": choices}
+    return {"Comment": f"Sagefit job {name}: words", "StartAt": "begin", "TimeoutSeconds": 9000, "States": states}
+
+
+def machine(before: Any, after: Any) -> dict[str, Any]:
+    def values(of: Any) -> Any:
+        return (
+            None if of is None else {"definition": json.dumps(of), "logging_configuration": [{"log_destination": ARN}]}
+        )
+
+    return change("module.job.aws_sfn_state_machine.this", values(before), values(after), module_address="module.job")
+
+
+def test_fit_attempts_and_price_before_and_after() -> None:
+    report = as_json(reviewed(machine(definition(), definition(batch="16"))))
+    (job,) = report["jobs"]
+    assert job["job"] == "bert-finetune"
+    assert job["region"] == "us-east-1"
+    assert job["verdict"] == "FITS"
+    assert [a["name"] for a in job["attempts"]] == ["main", "larger"]
+    assert job["attempts"][0]["next"] == {"gpu_memory": "larger"}
+    before, after = (job[side][0]["gpu_gib"]["upper"] for side in ("attempts_before", "attempts"))
+    assert after < before, "half the batch needs less"
+    assert job["cost"] == job["cost_before"]
+    assert job["cost"]["worst_case_usd"] == report["cost"]["worst_case"]["after_usd"] > job["cost"]["expected_usd"] > 0
+    assert job["changes"] == [{"field": "hyperparameters.per_device_train_batch_size", "before": "32", "after": "16"}]
+
+
+def test_an_attempt_that_does_not_fit_is_a_finding() -> None:
+    assert ("job-does-not-fit", "high") in found(machine(definition(), definition(batch="512")))
+    text = markdown(reviewed(machine(definition(), definition(batch="512"))))
+    assert "| fits in memory | FITS: GPU" in text
+    assert "| OOM: GPU" in text
+
+
+def test_without_a_job_file_the_fit_is_unknown_and_says_why() -> None:
+    text = markdown(reviewed(machine(None, definition(name="no-such-job"))))
+    assert "UNKNOWN: `no job file jobs/no-such-job.yaml here`" in text
+
+
+def test_a_price_that_is_not_known_is_not_invented() -> None:
+    rules = found(machine(definition(), definition(types=("ml.x99.large",))))
+    assert ("job-price-unknown", "medium") in rules
+    assert "price not found" in markdown(reviewed(machine(definition(), definition(types=("ml.x99.large",)))))
+
+
+def test_a_definition_that_is_not_known_yet_is_for_people() -> None:
+    entry = machine(definition(), definition())
+    del entry["change"]["after"]["definition"]
+    entry["change"]["after_unknown"] = {"definition": True}
+    assert found(entry) == [("job-unreadable", "high")]
+
+
+@pytest.mark.parametrize("what", ["task", "state", "request", "target"])
+def test_what_sagefit_does_not_write_is_told(what: str) -> None:
+    changed = copy.deepcopy(definition())
+    if what == "task":
+        changed["States"]["classify"] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke"}
+    elif what == "state":
+        changed["States"]["sneak"] = {"Type": "Pass"}
+    elif what == "request":
+        changed["States"]["larger: submit"]["Parameters"]["RoleArn"] = "arn:aws:iam::123456789012:role/admin"
+    else:
+        changed["States"]["main: next"]["Choices"][0]["Next"] = "elsewhere"
+    assert "job-unreadable" in [rule for rule, _ in found(machine(definition(), changed))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", "[]", "{}", '{"Comment": "Sagefit job x"}', '{"Comment": "Sagefit job x", "States": {"again": 1}}'],
+)
+def test_what_is_no_definition_is_not_read(text: str) -> None:
+    assert read_definition(text) is None
+
+
+def test_a_removed_job_is_told() -> None:
+    text = markdown(reviewed(machine(definition(), None)))
+    assert "### Job `bert-finetune`: removed" in text
+    assert "state-machine-destroy" in text
+
+
+def test_other_state_machines_are_no_jobs() -> None:
+    other = {"Comment": "mine", "StartAt": "a", "States": {"a": {"Type": "Succeed"}}}
+    assert as_json(reviewed(machine(other, other | {"Comment": "yours"})))["jobs"] == []

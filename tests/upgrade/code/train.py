@@ -1,0 +1,1 @@
+"""Code of the job whose state is kept; it never runs."""
