@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo job plan size platform review test snapshot lint docs bench bench-memory lock clean
+.PHONY: help setup demo job plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -55,6 +55,12 @@ test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terra
 
 snapshot: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: accept what plans are now, in tests/plans; read the diff before you commit
 	@$(PY) -m pytest tests/plans --snapshot-update -n 0 $(ARGS)
+
+coverage: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run the tests and ask how much of the code they reach, in every process
+	@$(PY) tests/measure_coverage.py $(ARGS)
+
+mutate: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: break the modules in many ways and ask which tests notice
+	@PYTHONPATH=tests $(PY) -m mutations.run $(ARGS)
 
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files

@@ -1,4 +1,4 @@
-# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 179a2898203f8105
+# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 69a72532bd70ba20
 
 name        = "bert-finetune"
 platform    = "dev"
@@ -42,9 +42,9 @@ attempts = [
       host_memory   = "fewer-workers"
       shared_memory = "fewer-workers"
       disk          = "larger-host"
-      spot          = "on-demand"
       capacity      = "on-demand"
       quota         = "on-demand"
+      spot          = "on-demand"
     }
     memory_percent = 70.6
   },
@@ -76,7 +76,7 @@ attempts = [
     instance_type       = "ml.g6e.xlarge"
     instance_count      = 1
     spot                = false
-    hyperparameters     = { per_device_train_batch_size = "16", gradient_accumulation_steps = "2" }
+    hyperparameters     = { gradient_accumulation_steps = "2", per_device_train_batch_size = "16" }
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "checkpointing", host_memory = "larger-gpu" }
@@ -91,9 +91,9 @@ attempts = [
     instance_count = 1
     spot           = false
     hyperparameters = {
-      per_device_train_batch_size = "16"
       gradient_accumulation_steps = "2"
       gradient_checkpointing      = "true"
+      per_device_train_batch_size = "16"
     }
     volume_size_gb      = 30
     max_runtime_seconds = 3600
@@ -149,9 +149,9 @@ attempts = [
     instance_count = 1
     spot           = false
     hyperparameters = {
-      per_device_train_batch_size = "16"
       gradient_accumulation_steps = "2"
       gradient_checkpointing      = "true"
+      per_device_train_batch_size = "16"
     }
     volume_size_gb      = 30
     max_runtime_seconds = 3600

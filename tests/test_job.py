@@ -106,6 +106,12 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"resources.warm_pool": "2h"}, "resources.warm_pool", "default quota", "max_keep_alive"),
         ({"resources.warm_pool": "7h"}, "resources.warm_pool", "default quota", "max_keep_alive"),
         ({"attempts.0.keep_alive_seconds": 3601}, "attempts[0].keep_alive_seconds", "default quota", "max_keep_alive"),
+        (
+            {"hyperparameters": {"caf\u00e9": 1, "cafe\u0301": 2}},
+            "hyperparameters.cafe\u0301",
+            "another Unicode form",
+            "remove one",
+        ),
         ({"resources.instance_count": 21}, "resources.instance_count", "the quota of a training job is 20", "fewer"),
         ({"attempts.1.instance_count": 21}, "attempts[1].instance_count", "21 instances", "instance_quota"),
         ({"attempts.1.name": "small"}, "attempts[1].name", "name of an earlier attempt", "rename it"),

@@ -90,7 +90,10 @@ Log = Sequence[str] | Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why a training job did not complete. ``pattern`` is the glob that told, None when nothing did."""
+    """Why a training job did not complete.
+
+    ``pattern`` is the glob that told, or the rule for words ("words: memory + gpu"), None when nothing did.
+    """
 
     failure_class: str
     evidence: str
@@ -226,7 +229,7 @@ def _weighed(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosi
     if used is None or diagnosis.confidence != patterns.WEAK:
         return diagnosis
     evidence = f"{diagnosis.evidence}; {_words(diagnosis.failure_class)} at most {used:.0f} % full"
-    if used < ROOMY:
+    if used < ROOMY and not (diagnosis.pattern or "").startswith("words: memory"):  # which a line has said
         return replace(diagnosis, failure_class="code", evidence=evidence)
     return replace(diagnosis, evidence=evidence, confidence="B" if used >= FULL else patterns.WEAK)
 

@@ -326,22 +326,6 @@ def plans(world: World, root: Path, folder: Path) -> None:
     assert "to add" in done.stdout or "No changes" in done.stdout
 
 
-@pytest.mark.parametrize("readme", MODULE_READMES, ids=lambda path: path.parent.name)
-def test_module_examples_plan(world: World, tmp_path: Path, readme: Path) -> None:
-    (example,) = re.findall(r"^```hcl\n(.*?)^```", readme.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    (tmp_path / "main.tf").write_text(example, encoding="utf-8")
-    (tmp_path / "modules").symlink_to(ROOT / "modules")
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "train.py").write_text("", encoding="utf-8")
-    plans(world, tmp_path, tmp_path)
-
-
-@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda path: path.name)
-def test_example_platforms_plan(world: World, tmp_path: Path, platform: Path) -> None:
-    copy_tree(tmp_path / "tree")
-    plans(world, tmp_path / "tree" / platform.relative_to(ROOT), tmp_path)
-
-
 def test_destroy_leaves_nothing_behind(world: World, scratch: Path) -> None:
     world.sagefit("destroy", scratch, "--yes")
     world.sagefit("destroy", "quickstart", "--yes")

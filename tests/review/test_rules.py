@@ -163,6 +163,9 @@ _QUERY = {"return_data": True, "expression": _SELECT}
         ({"threshold": 500, "namespace": "Custom"}, [("alarm-loosened", "medium")]),
         ({"threshold": 500, "statistic": "Sum"}, [("alarm-loosened", "medium")]),
         ({"threshold": 70}, []),
+        ({"threshold": 85}, [("alarm-loosened", "low")]),
+        ({"evaluation_periods": 5}, [("alarm-loosened", "low")]),
+        ({"evaluation_periods": 9}, [("alarm-loosened", "medium")]),
         (
             {"comparison_operator": "LessThanThreshold", "threshold": 0},
             [("alarm-loosened", "high"), ("alarm-never-fires", "high"), ("alarm-loosened", "medium")],
@@ -171,13 +174,13 @@ _QUERY = {"return_data": True, "expression": _SELECT}
         ({"alarm_actions": ["arn:u"]}, [("alarm-silenced", "high")]),
         ({"alarm_actions": []}, [("alarm-silenced", "high")]),
         ({"actions_enabled": False}, [("alarm-silenced", "high")]),
-        ({"datapoints_to_alarm": 4}, [("alarm-never-fires", "high"), ("alarm-loosened", "medium")]),
+        ({"datapoints_to_alarm": 4}, [("alarm-never-fires", "high"), ("alarm-loosened", "low")]),
         (
             {"metric_name": None, "statistic": None, "threshold": 100, "metric_query": [_QUERY]},
             [("alarm-never-fires", "high"), ("alarm-loosened", "medium")],
         ),
     ],
-    ids=range(12),
+    ids=range(15),
 )  # fmt: skip
 def test_alarms(after: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert sorted(found(change("aws_cloudwatch_metric_alarm.a", ALARM, ALARM | after))) == sorted(expected)

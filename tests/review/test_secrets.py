@@ -253,6 +253,19 @@ def test_what_only_sounds_like_a_secret_is_shown(name: str) -> None:
     )
 
 
+def test_what_was_set_by_hand_is_not_shown_either() -> None:
+    def of(value: str) -> dict[str, Any]:
+        return {"environment": [{"variables": {"MODE": f"variable-{value}"}}], "pin_token": value}
+
+    entry = change("aws_lambda_function.f", of("one"), of("two"))
+    found = reviewed(entry, resource_drift=[change("aws_lambda_function.f", of("two"), of("one"))])
+    assert [finding.rule for finding in found.findings] == ["drift-reverted"] * 2
+    for text in _outputs(found).values():
+        assert "variable-" not in text
+        assert "(sensitive) → one" not in text
+    assert "`pin_token`: `(sensitive)` → `(sensitive)`, set by hand" in markdown(found)
+
+
 def test_environments_are_not_shown_and_a_tag_of_that_name_is() -> None:
     def of(value: str) -> dict[str, Any]:
         return {"environment": [{"variables": {"MODE": f"variable-{value}"}}], "tags": {"Environment": f"tag-{value}"}}

@@ -68,5 +68,5 @@ def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAtt
 
 
 def texts(values: Mapping[str, Hyperparameter]) -> dict[str, str]:
-    """Values as SageMaker takes them."""
-    return {key: as_text(value) for key, value in values.items()}
+    """Values as SageMaker takes them, in one order however they were written."""
+    return {key: as_text(value) for key, value in sorted(values.items())}

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sagefit.job.values import Fields, Seconds
+from sagefit.job.values import Fields, Number, Seconds
 
 Layers = Annotated[int, Field(ge=1, le=10_000)]
 Width = Annotated[int, Field(ge=1, le=10_000_000)]
 Batch = Annotated[int, Field(ge=1, le=10_000_000)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
-Gib = Annotated[float, Field(ge=0, le=1e9, strict=False, allow_inf_nan=False)]
+Gib = Annotated[Number, Field(ge=0, le=1e9)]
 
 Checkpointing = Literal[True, False, "full", "selective"]
 
@@ -40,7 +40,7 @@ class TransformerModel(Fields):
     """A transformer by its numbers (Hugging Face ``config.json`` terms)."""
 
     family: Literal["transformer"]
-    params: Annotated[float, Field(gt=0, le=1e14, strict=False, allow_inf_nan=False)]
+    params: Annotated[Number, Field(gt=0, le=1e14)]
     layers: Layers
     hidden_size: Width
     heads: Count
@@ -76,7 +76,7 @@ class TabularModel(Fields):
     dtype_bytes: Literal[1, 2, 4, 8] = 8
     rows: Annotated[int, Field(ge=1, le=10**15)] | None = None
     columns: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    copies: Annotated[float, Field(ge=1, le=1000, strict=False, allow_inf_nan=False)] | None = None
+    copies: Annotated[Number, Field(ge=1, le=1000)] | None = None
 
     @property
     def size_gib(self) -> float | None:
@@ -89,7 +89,7 @@ class MeasuredModel(Fields):
 
     family: Literal["measured"]
     gpu_gib: Gib | None = None
-    host_gib: Annotated[float, Field(gt=0, le=1e9, strict=False, allow_inf_nan=False)]
+    host_gib: Annotated[Number, Field(gt=0, le=1e9)]
 
 
 Model = Annotated[TransformerModel | VisionModel | TabularModel | MeasuredModel, Field(discriminator="family")]
@@ -156,6 +156,6 @@ class Memory(Fields):
     ] = "unknown"
     loader: Loader | None = None
     dataset: Dataset | None = None
-    head_room: Annotated[float, Field(ge=0, le=0.9, strict=False, allow_inf_nan=False)] = 0.10
+    head_room: Annotated[Number, Field(ge=0, le=0.9)] = 0.10
     knobs: dict[Knob, str] = {}
     trace: Trace | None = None

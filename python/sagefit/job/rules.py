@@ -8,7 +8,8 @@ Sources: the CreateTrainingJob API reference; the SageMaker developer guide on s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sagefit.catalog import instances, suggest
@@ -168,6 +169,8 @@ def _texts(job: Job) -> Iterator[Problem]:
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
     for key, value in job.tags.items():
         yield from _text(("tags", key), key, value, 128, 256)
+    for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):
+        yield from _twins((what,), table)
     for what, table, limit in (
         ("hyperparameters", job.hyperparameters, 100),
         ("environment", job.environment, 95),
@@ -177,6 +180,15 @@ def _texts(job: Job) -> Iterator[Problem]:
             yield Problem(
                 (what,), f"{len(table)} entries; SageMaker and Sagefit together leave room for {limit}", "remove some"
             )
+
+
+def _twins(field: Key, table: Mapping[str, object]) -> Iterator[Problem]:
+    """Terraform keeps text in Unicode's form NFC, where two keys can become one and a value would be lost."""
+    seen: dict[str, str] = {}
+    for key in table:
+        first = seen.setdefault(unicodedata.normalize("NFC", key), key)
+        if first != key:
+            yield Problem((*field, key), f"is the same text as {first!r} in another Unicode form", "remove one of them")
 
 
 def _text(field: Key, key: str, raw: object, max_key: int, max_value: int) -> Iterator[Problem]:

@@ -9,18 +9,30 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from sagefit.job.model import Job
+from sagefit.job.values import NUMBER_PATTERN
 
-_DURATION = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"^(\s*\d+\s*[smhd]\s*)+$"}]}
+_TEXTS = {"integer": r"^(\s*\d+\s*[smhd]\s*)+$", "number": f"^{NUMBER_PATTERN}$"}
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum"}
 
 
 class _Schema(GenerateJsonSchema):
-    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:  # noqa: ARG002
-        """The only converted values are durations, which may be text."""
-        return _DURATION
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
+        """The only converted values are durations and numbers with an exponent, which may be text."""
+        number = self.generate_inner(schema["schema"])
+        return {"anyOf": [number, {"type": "string", "pattern": _TEXTS[number["type"]]}]}
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a job file. ``name`` is optional there: it defaults to the file's name."""
     document = TypeAdapter(Job).json_schema(schema_generator=_Schema)
+    _put_limits(document)
     document["required"] = [name for name in document["required"] if name != "name"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "Sagefit job file"}
+
+
+def _put_limits(node: Any) -> None:
+    """Pydantic leaves limits of what may be text beside it, in its own words; they belong to the number."""
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _put_limits(inner)
+    if isinstance(node, dict) and "anyOf" in node:
+        node["anyOf"][0] |= {word: node.pop(name) for name, word in _LIMITS.items() if name in node}

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)\s*([smhd])")
 
+NUMBER_PATTERN = r"\d+(\.\d*)?[eE]\d+"
 NAME_PATTERN = r"^[a-z0-9](-?[a-z0-9])*$"
 
 
@@ -34,6 +35,14 @@ def _seconds(value: Any) -> Any:
 Seconds = Annotated[int, BeforeValidator(_seconds), Field(strict=True, ge=0)]
 """A duration: seconds, or text such as ``4h`` or ``1h30m``."""
 
+
+def _with_exponent(value: Any) -> Any:
+    return float(value) if isinstance(value, str) and re.fullmatch(NUMBER_PATTERN, value) else value
+
+
+Number = Annotated[float, BeforeValidator(_with_exponent), Field(strict=True, allow_inf_nan=False)]
+"""A number, also as ``7.0e9``: YAML 1.1 takes an exponent without a sign for text."""
+
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
 PlatformName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=20)]
 
@@ -44,11 +53,11 @@ Hyperparameter = Scalar | list[Any] | dict[str, Any]
 def as_text(value: Hyperparameter) -> str:
     """``value`` as SageMaker wants it: every hyperparameter and variable is a string.
 
-    Booleans become ``true`` and ``false``, lists and mappings become JSON.
+    Booleans become ``true`` and ``false``, lists and mappings become JSON, with sorted keys.
     """
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
 def duration(seconds: float) -> str:

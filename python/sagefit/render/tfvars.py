@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jinja2
 
@@ -19,7 +19,7 @@ from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
-from sagefit.job.model import Channel, Job, Schedule
+from sagefit.job.model import Channel, FailureClass, Job, Schedule
 from sagefit.job.values import as_text, duration
 from sagefit.paths import JOB_ROOT, display
 from sagefit.render import hcl
@@ -169,6 +169,7 @@ def _resources(job: Job) -> dict[str, Any]:
 
 def _attempt(attempt: PlannedAttempt) -> dict[str, Any]:
     fields = _given(attempt.for_terraform())
+    fields["next"] = {kind: attempt.next[kind] for kind in get_args(FailureClass) if kind in attempt.next}
     for name in ("reason", "hyperparameters", "environment", "keep_alive_seconds", "next"):
         if not fields.get(name):
             fields.pop(name, None)

@@ -1,8 +1,8 @@
 """``sagefit review``: one page that a pull request can be decided from, from the JSON of a Terraform plan."""
 
+from sagefit.review.document import Document, read_document
 from sagefit.review.origin import Origin, read_origin
 from sagefit.review.page import markdown
-from sagefit.review.plan import Document, read_document
 from sagefit.review.report import as_json
 from sagefit.review.review import Finding, Review, review
 from sagefit.review.tune import Tuning, load_tuning

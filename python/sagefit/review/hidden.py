@@ -23,7 +23,14 @@ _NOT_SECRET = re.compile(
     r"http_tokens|manage_master|recovery_window|rotation|_arns?$|_wo_version$",
     re.IGNORECASE,
 )
+_PIECES = ("passw", "passphrase", "secret", "token", "key", "credential", "connection", "user_data", "userdata")
 _OPAQUE = re.compile(r"^(environment|env)$", re.IGNORECASE)
+
+
+def _may_name_a_secret(text: str) -> bool:
+    """Whether it is worth a closer look: the pattern takes its time on long texts."""
+    lower = text.lower()
+    return any(word in lower for word in _PIECES)
 
 
 @lru_cache(maxsize=65536)
@@ -86,7 +93,7 @@ def _marked(value: Any, tree: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for index, child in enumerate(value):
             yield from _marked(child, tree[index] if isinstance(tree, list) and index < len(tree) else None)
-    elif isinstance(value, str) and value[:1] in ("{", "[") and SECRET_NAME.search(value):
+    elif isinstance(value, str) and value[:1] in ("{", "[") and _may_name_a_secret(value):
         yield from _named(parsed(value))
 
 

@@ -168,7 +168,7 @@ def _asks(rule: str) -> str:
 
 def said(review: Review, finding: Finding) -> str:
     """What a finding says, in Markdown."""
-    text = finding.message.text(lambda value: code(review.redactor.show(value)) if value != "" else "")
+    text = finding.message.text(lambda value: code(review.redactor.show(value)))
     return f"{rules()[finding.rule].title}: {text} ({code(finding.rule)})"
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sagefit.review.diff import SENSITIVE
+from sagefit.review.document import Document
 from sagefit.review.hidden import hidden_by_name
-from sagefit.review.plan import Change, Document
+from sagefit.review.plan import Change
 from sagefit.review.redact import Redactor
 from sagefit.review.references import References
 from sagefit.review.rules.table import SEVERITIES, Severity

@@ -10,10 +10,11 @@ from typing import Literal
 
 from sagefit.errors import SagefitError
 from sagefit.review import rules
+from sagefit.review.document import Document
 from sagefit.review.jobs import JobReview, foreign_hits, review_jobs
 from sagefit.review.message import Message, say
 from sagefit.review.origin import Origin
-from sagefit.review.plan import Change, Document, Plan
+from sagefit.review.plan import Change, Plan
 from sagefit.review.policies import PolicyDiff
 from sagefit.review.redact import Redactor
 from sagefit.review.rules import SEVERITIES, Hit, Severity

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sagefit.checkov import Finding, environment, scan
-from sagefit.review.plan import Document
+from sagefit.review.document import Document
 from sagefit.review.policies import PolicyDiff, compare, moves_of, scoped, scoped_base
 
 

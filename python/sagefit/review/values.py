@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sagefit.review.plan import MAX_DEPTH, Change, deeper
+from sagefit.review.plan import Change
+
+MAX_DEPTH = 150
+"""Levels of objects and lists. Those of a real plan stay below 40."""
 
 
 class _Unknown:
@@ -88,3 +91,18 @@ def as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def deeper(data: Any, levels: int) -> bool:
+    """Whether objects and lists are nested deeper than that; without recursion, since that is the question."""
+    layer = [data] if isinstance(data, dict | list) else []
+    for _ in range(levels):
+        layer = [
+            child
+            for node in layer
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+        if not layer:
+            return False
+    return True

@@ -16,6 +16,7 @@ from sagefit.review.rules import (
     planned,
     secrets,
     stateful,
+    trust,
 )
 from sagefit.review.rules.context import Context
 from sagefit.review.rules.table import SEVERITIES, Hit, Rule, Severity, place, rules
@@ -27,6 +28,7 @@ _OF_A_CHANGE = (
     stateful.judge,
     attributes.judge,
     access.judge,
+    trust.judge,
     grants.judge,
     network.judge,
     alarms.judge,

@@ -1,18 +1,19 @@
-"""Who may do what: policies, trust, attachments, boundaries, permissions of functions and what is open to everybody."""
+"""Who may do what, by the policies of identities and of resources; and what is open to everybody."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sagefit.review.iam import Lost, Policy, Statement, read_policy, widened
+from sagefit.review.iam import Lost, Policy, Statement, widened
 from sagefit.review.iam.danger import escalations, is_absolute, is_public, severity_of
-from sagefit.review.iam.policy import ANY, EMPTY, NOT_KNOWN, Part, read_document_data
+from sagefit.review.iam.policy import ANY, EMPTY, NOT_KNOWN, Part
 from sagefit.review.jobs.limits import with_limits_of
-from sagefit.review.message import Message, say
+from sagefit.review.message import say
 from sagefit.review.plan import Change
 from sagefit.review.rules.context import Context
+from sagefit.review.rules.documents import conditions, policies, told, unknown
 from sagefit.review.rules.table import SEVERITIES, Hit, Severity
-from sagefit.review.values import UNKNOWN, was, will_be
+from sagefit.review.values import UNKNOWN, will_be
 
 # Attributes that hold policies. Whoever an identity's policy hangs on is named by the second attribute.
 IDENTITY = {
@@ -25,7 +26,6 @@ IDENTITY = {
     "aws_iot_policy": ("policy", ""),
     "aws_organizations_policy": ("content", ""),
 }
-TRUST = {"aws_iam_role": "assume_role_policy"}
 RESOURCE = {
     "aws_api_gateway_rest_api": "policy",
     "aws_api_gateway_rest_api_policy": "policy",
@@ -82,40 +82,8 @@ def judge(change: Change, context: Context) -> Iterator[Hit]:
         return
     if change.type in IDENTITY:
         yield from _identity(change, context)
-    if change.type in TRUST and change.kind != "delete":
-        yield from _trust(change, context)
     if change.type in RESOURCE:
         yield from _resource(change, context)
-
-
-def _policies(change: Change, attribute: str, context: Context) -> tuple[Policy, Policy | None]:
-    """Before and after; the latter as much of it as can be known, or None."""
-    before = _joined(was(change, attribute)) or EMPTY
-    if change.kind == "delete":
-        return before, EMPTY
-    after = _joined(will_be(change, attribute))
-    return before, after or _from_data(change, attribute, context)
-
-
-def _joined(values: list[object]) -> Policy | None:
-    """The policies of several blocks as one; None when one is not known."""
-    found = [read_policy(value) for value in values]
-    if any(policy is None for policy in found):
-        return None
-    return Policy(tuple(statement for policy in found if policy for statement in policy.statements))
-
-
-def _from_data(change: Change, attribute: str, context: Context) -> Policy | None:
-    """What ``aws_iam_policy_document`` will make, where the configuration refers to nothing else."""
-    documents = [
-        data
-        for data in context.referred(change.address, attribute.split(".")[0])
-        if data.type == "aws_iam_policy_document" and data.mode == "data"
-    ]
-    if not documents:
-        return None
-    found = [read_document_data(data.after, data.change.after_unknown) for data in documents]
-    return Policy(tuple(s for policy in found for s in policy.statements), all(policy.whole for policy in found))
 
 
 def _identity(change: Change, context: Context) -> Iterator[Hit]:
@@ -124,11 +92,11 @@ def _identity(change: Change, context: Context) -> Iterator[Hit]:
         return
     if change.kind == "delete" and context.goes_with_its_owner(change):
         return
-    before, after = _policies(change, attribute, context)
+    before, after = policies(change, attribute, context)
     name, _, of_type = owner.partition(":")
     fresh = change.kind == "create" and (not owner or context.is_new(change, name, of_type))
     if after is None or not after.whole:
-        yield _unknown(attribute, before, fresh)
+        yield unknown(attribute, before, fresh)
     if after is None:
         return
     if not fresh:
@@ -158,7 +126,7 @@ def _widening(before: Policy, after: Policy) -> Iterator[Hit]:
         elif lost.condition:
             yield Hit(
                 "iam-condition-lost",
-                say("{} on {} is allowed under {}", lost.actions, lost.resources, _conditions(lost)),
+                say("{} on {} is allowed under {}", lost.actions, lost.resources, conditions(lost)),
             )
         else:
             yield _grant(lost, "iam-widened")
@@ -174,25 +142,16 @@ def _grant(lost: Lost, rule: str) -> Hit:
         rule = "iam-escalation"
     if lost.statement.conditions and severity == "critical":
         severity = "high"
-    return Hit(rule, say("allows {} on {}{}", lost.actions, lost.resources, _under(lost)), _severity(severity))
+    return Hit(rule, told("allows {} on {}", lost, lost.actions, lost.resources), _severity(severity))
 
 
 def _severity(text: str) -> Severity:
     return next(severity for severity in SEVERITIES if severity == text)
 
 
-def _under(lost: Lost) -> Message | str:
-    return f" if {', '.join(sorted(lost.statement.condition_keys))}" if lost.statement.conditions else ""
-
-
-def _conditions(lost: Lost) -> str:
-    keys = sorted(lost.statement.condition_keys)
-    return f"a weaker condition on {', '.join(keys)}" if keys else "no condition any more"
-
-
 def _denial(lost: Lost) -> Hit:
     keys = lost.statement.condition_keys
-    message = say("{} on {} is no longer denied{}", lost.actions, lost.resources, _under(lost))
+    message = told("{} on {} is no longer denied", lost, lost.actions, lost.resources)
     if keys & _TLS_KEYS:
         return Hit("tls-off", message)
     if any("encryption" in key for key in keys):
@@ -200,61 +159,17 @@ def _denial(lost: Lost) -> Hit:
     return Hit("iam-deny-lost", message)
 
 
-def _unknown(attribute: str, before: Policy, fresh: bool) -> Hit:
-    if before.statements:
-        return Hit("iam-unknown", say("{} was known and will be known only after apply", attribute), "high")
-    severity: Severity = "low" if fresh else "medium"
-    return Hit("iam-unknown", say("{} will be known only after apply", attribute), severity)
-
-
-def _trust(change: Change, context: Context) -> Iterator[Hit]:
-    attribute = TRUST[change.type]
-    before, after = _policies(change, attribute, context)
-    fresh = change.kind == "create"
-    if after is None or not after.whole:
-        yield _unknown(attribute, before, fresh)
-    if after is None:
-        return
-    if fresh:
-        for statement in after.allowing:
-            if is_public(statement):
-                yield Hit("trust-opened", say("anybody may take on this role"), "critical")
-            elif problem := _open_federation(statement):
-                yield Hit("trust-opened", say("{} may take on this role with {}", statement.principals.listed, problem))
-        return
-    for lost in widened(before, after):
-        if not lost.statement.allows:
-            yield Hit("trust-opened", say("{} are no longer denied{}", lost.principals, _under(lost)))
-        elif is_public(lost.statement):
-            yield Hit("trust-opened", say("anybody may take on this role{}", _under(lost)), "critical")
-        elif lost.condition:
-            yield Hit("trust-opened", say("{} may take on this role under {}", lost.principals, _conditions(lost)))
-        else:
-            yield Hit("trust-opened", say("{} may take on this role{}", lost.principals, _under(lost)))
-
-
-def _open_federation(statement: Statement) -> str:
-    """What is missing in the trust of an identity provider that everybody may use."""
-    if not any(text.startswith("Federated:") and "githubusercontent" in text for text in statement.principals.patterns):
-        return ""
-    subjects = [values for _, key, values in statement.conditions if key.endswith(":sub")]
-    if not subjects:
-        return "no condition on its subject"
-    repositories = [":".join(text.split(":")[:2]) for values in subjects for text in values]  # repo:OWNER/NAME:...
-    return "a wildcard for the repository" if any("*" in name for name in repositories) else ""
-
-
 def _resource(change: Change, context: Context) -> Iterator[Hit]:
     attribute = RESOURCE[change.type]
     if _left_to_aws(change, attribute, context):
         return
-    before, after = _policies(change, attribute, context)
+    before, after = policies(change, attribute, context)
     if change.kind == "delete":
         if change.type not in _OWN_POLICY and not context.goes_with_its_owner(change):
             yield from (_denial(lost) for lost in widened(Policy(tuple(before.denying)), EMPTY))
         return
     if after is None or not after.whole:
-        yield _unknown(attribute, before, change.kind == "create")
+        yield unknown(attribute, before, change.kind == "create")
     if after is None:
         return
     if not before.statements:  # what a new policy gives to named ones is what it is made for
@@ -267,13 +182,13 @@ def _resource(change: Change, context: Context) -> Iterator[Hit]:
             yield _public(lost)
         elif lost.condition:
             words = "{} may do {} under {}"
-            yield Hit("iam-condition-lost", say(words, _who(lost), lost.actions, _conditions(lost)))
+            yield Hit("iam-condition-lost", say(words, _who(lost), lost.actions, conditions(lost)))
         else:
-            yield Hit("iam-widened", say("{} may do {}{}", _who(lost), lost.actions, _under(lost)))
+            yield Hit("iam-widened", told("{} may do {}", lost, _who(lost), lost.actions))
 
 
 def _public(lost: Lost) -> Hit:
-    return Hit("public-access", say("anybody may do {} on {}{}", lost.actions, lost.resources, _under(lost)))
+    return Hit("public-access", told("anybody may do {} on {}", lost, lost.actions, lost.resources))
 
 
 def _who(lost: Lost) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from sagefit.review.values import UNKNOWN, as_list, first, was, will_be
 _ALARMS = ("aws_cloudwatch_metric_alarm", "aws_cloudwatch_composite_alarm")
 _ACTIONS = ("alarm_actions", "insufficient_data_actions", "ok_actions")
 
+_SMALL = 0.1
+"""A threshold that moves by less than this share of itself is being tuned."""
+
 # Metrics that are a share of something, in percent. Not those that add up over processors or GPUs.
 _PERCENT = re.compile(
     r"^(Memory|Disk|mem_used|disk_used|swap_used|Database\w*Memory\w*)(Utilization|_percent)$|"
@@ -75,29 +78,21 @@ def first_list(values: list[Any]) -> Any:
 
 
 def _loosened(change: Change) -> Iterator[Hit]:
-    upward = _upward(change.after)
-    before, after = _number(change.before.get("threshold")), _number(change.after.get("threshold"))
-    if (
-        before is not None
-        and after is not None
-        and upward is not None
-        and before != after
-        and (after > before) == upward
-    ):
-        yield Hit("alarm-loosened", say("threshold: {} → {}", before, after))
-    if change.before.get("treat_missing_data") == "breaching" and change.after.get("treat_missing_data") != "breaching":
-        yield Hit("alarm-loosened", say("treat_missing_data: breaching → {}", change.after.get("treat_missing_data")))
-    was_patient, patient = _patience(change.before), _patience(change.after)
-    if was_patient and patient and patient > was_patient:
-        yield Hit("alarm-loosened", say("fires after {} seconds instead of {}", patient, was_patient))
-    old, new = change.before.get("comparison_operator"), change.after.get("comparison_operator")
-    if (
-        old
-        and new
-        and old != new
-        and (_upward({"comparison_operator": old}) is not _upward({"comparison_operator": new}))
-    ):
-        yield Hit("alarm-loosened", say("comparison_operator: {} → {}", old, new), "high")
+    before, after = change.before, change.after
+    upward = _upward(after)
+    if upward is not _upward(before) and before.get("comparison_operator"):
+        words = "comparison_operator: {} → {}"
+        yield Hit("alarm-loosened", say(words, before["comparison_operator"], after.get("comparison_operator")), "high")
+    old, new = _number(before.get("threshold")), _number(after.get("threshold"))
+    if old is not None and new is not None and old != new and (new > old) is upward:
+        small = abs(new - old) <= _SMALL * abs(old)
+        yield Hit("alarm-loosened", say("threshold: {} → {}", old, new), "low" if small else None)
+    if before.get("treat_missing_data") == "breaching" and after.get("treat_missing_data") != "breaching":
+        yield Hit("alarm-loosened", say("treat_missing_data: breaching → {}", after.get("treat_missing_data")))
+    short, long = _patience(before), _patience(after)
+    if short and long and long > short:
+        words = "fires after {} seconds instead of {}"
+        yield Hit("alarm-loosened", say(words, long, short), "low" if long <= 2 * short else None)
 
 
 def _patience(values: dict[str, Any]) -> int | None:

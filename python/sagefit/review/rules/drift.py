@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sagefit.review.diff import Edit, Shades, edits
+from sagefit.review.diff import SENSITIVE, Edit, Shades, edits
+from sagefit.review.hidden import hidden_by_name
 from sagefit.review.message import say
 from sagefit.review.plan import Change, Plan
 from sagefit.review.rules.table import Hit
@@ -24,10 +25,9 @@ def of_plan(plan: Plan) -> Iterator[tuple[str, Hit]]:
         for edit in by_hand(drift):
             here = _at(change.before, edit)
             if _at(change.after, edit) == edit.before != here and here == edit.after:
-                yield (
-                    change.address,
-                    Hit("drift-reverted", say("{}: {} → {}, set by hand", edit.where, edit.after, edit.before)),
-                )
+                hidden = hidden_by_name(edit.path, edit.after or edit.before)
+                now, then = (SENSITIVE, SENSITIVE) if hidden else (edit.after, edit.before)
+                yield change.address, Hit("drift-reverted", say("{}: {} → {}, set by hand", edit.where, now, then))
 
 
 def by_hand(drift: Change) -> list[Edit]:
