@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from sagefit.errors import SagefitError
 from sagefit.gitops.git import FileChange, Repository
-from sagefit.gitops.stacks import DEFAULT_PLATFORM, PLATFORMS, Broken, Input, Stack, inputs, keys_in, stacks_in
-from sagefit.paths import JOBS, ROOT
+from sagefit.gitops.stacks import DEFAULT_PLATFORM, Broken, Input, Stack, inputs, keys_in, stacks_in
+from sagefit.paths import JOBS, PLATFORMS, ROOT
 
 _FIRST = 3  # files that are named as the reason; the rest are counted
 
