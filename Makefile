@@ -72,6 +72,7 @@ bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
 	@$(PY) tests/bench/bench_size.py
 	@$(PY) tests/bench/bench_run.py
 	@$(PY) tests/bench/bench_money.py
+	@$(PY) tests/bench/bench_review.py
 
 bench-memory: $(VENV)/.ready $(VENV)/.dev ## how good the memory prediction is; writes docs/accuracy.md and the bounds
 	@$(PY) tests/bench/bench_memory.py

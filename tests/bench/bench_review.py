@@ -1,7 +1,7 @@
 """How long a review of 10,000 changes takes and how much memory: part of ``make bench``. The goals are 2 s and 300 MB.
 
-Beside it stands reading the JSON and nothing else. One run each, in a process of its own; figures of a busy machine are
-upper limits, and the ratio says more.
+Beside it stands reading the JSON and nothing else; and, for a real plan of as many simple resources, Terraform's own
+``show``. One run each, in a process of its own; figures of a busy machine are upper limits, and the ratio says more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from sagefit.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+from review.stack import Stack
 
 CHANGES = 10_000
 
@@ -160,6 +165,21 @@ def measured(*arguments: str) -> tuple[float, float, int]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, printed
 
 
+def beside_terraform(folder: Path) -> None:
+    """Terraform's own ``show`` of a plan that it has made, and the review of the same plan."""
+    stack = Stack(folder, aws=False)
+    block = f'resource "terraform_data" "x" {{\n  count = {CHANGES}\n  input = {{ n = tostring(count.index) }}\n}}\n'
+    (folder / "plan.json").write_bytes(stack.plan(block))
+    before = os.times()
+    stack.terraform("show", "-no-color", "plan.tfplan")
+    after = os.times()
+    shown = after.children_user + after.children_system - before.children_user - before.children_system
+    seconds, peak, _ = measured(*_REVIEW, str(folder / "plan.json"), "--format", "markdown")
+    print(f"a real plan of {CHANGES:,} simple resources")
+    print(f"  terraform show            {shown:6.2f} s")
+    print(f"  sagefit review markdown   {seconds:6.2f} s  {peak:5.0f} MB  {seconds / shown:.1f} times as long")
+
+
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
@@ -174,6 +194,8 @@ def main() -> None:
         times = f"{seconds / read[0]:.1f} times as long, {printed:,} bytes"
         print(f"  sagefit review {form:<10} {seconds:6.2f} s  {peak:5.0f} MB  {times}")
     print(f"  goals                     {2:6.2f} s  {300:5.0f} MB")
+    with tempfile.TemporaryDirectory() as folder:
+        beside_terraform(Path(folder))
 
 
 if __name__ == "__main__":

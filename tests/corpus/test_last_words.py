@@ -41,6 +41,16 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         ([*traceback(OOM), "batch size 8 -> 4", *STEPS, *traceback("KeyError: 1")], "code", "KeyError: 1"),
         ([f"| WARNING: ran out of memory: {OOM}, retrying batch", *STEPS, "Killed"], "host_memory", "Killed"),
         ([*traceback(OOM), "Training finished"], "code", "Training finished"),
+        # A warning counts where nothing else is said.
+        (["WARNING Worker exceeded 95% memory budget", "WARNING restarting worker"], "host_memory", ""),
+        (["WARNING Worker exceeded 95% memory budget", *traceback("KeyError: 1")], "code", "KeyError: 1"),
+        (["WARNING Worker exceeded 95% memory budget", *STEPS], "code", STEPS[-1]),
+        # Advice is no step that was taken.
+        (["It said CUDA out of memory. Tried to allocate 2 GiB. Try reducing it", "all failed"], "gpu_memory", ""),
+        (["It said CUDA out of memory. Tried to allocate 2 GiB. Reducing it", "all failed"], "code", ""),
+        # Somebody ended what hung after it.
+        ([*traceback(OOM), *traceback("KeyboardInterrupt")], "gpu_memory", OOM),
+        ([*STEPS, *traceback("KeyboardInterrupt")], "stopped", "KeyboardInterrupt"),
         # Raised from it: it is the cause.
         ([*traceback(OOM), *CAUSE, *traceback("TrainerError: step failed")], "gpu_memory", OOM),
         # In its handler something else went wrong.

@@ -106,23 +106,30 @@ def _uncollected() -> Iterator[None]:
 
 
 def _review(reference: str, settings: Tuning, plan_file: Path | None, stack: str, commit: str, *, scan: bool) -> Review:
+    job_file = None
     if reference.endswith(".json") or (Path(reference).is_file() and not reference.endswith((".yaml", ".yml"))):
         document = read_document(Path(reference))
     else:
-        document, plan_file = _planned(reference)
-        stack = stack or reference
-    found = _policies(document) if scan else None
-    return review(document, origin=read_origin(plan_file, stack=stack, commit=commit), tuning=settings, policies=found)
+        document, plan_file, key = _planned(reference)
+        stack, job_file = stack or key, reference
+    return review(
+        document,
+        origin=read_origin(plan_file, stack=stack, commit=commit),
+        tuning=settings,
+        policies=_policies(document) if scan else None,
+        job_file=job_file,
+    )
 
 
-def _planned(job: str) -> tuple[Document, Path]:
-    """Plan a job now, as ``sagefit plan`` does: saved, and nothing created."""
+def _planned(reference: str) -> tuple[Document, Path, str]:
+    """Plan a job now, as ``sagefit plan`` does: saved, and nothing created. Also the name of its stack."""
     from sagefit import deploy
     from sagefit.cli.shared import target
     from sagefit.job import load_job
 
-    planned = deploy.plan_job(load_job(job), target())
-    return Document(job, planned.terraform.show_json(planned.plan).encode("utf-8")), planned.plan.path
+    planned = deploy.plan_job(load_job(reference), target())
+    document = Document(reference, planned.terraform.show_json(planned.plan).encode("utf-8"))
+    return document, planned.plan.path, f"{planned.job.platform}/jobs/{planned.job.name}"
 
 
 def _policies(document: Document) -> PolicyDiff:

@@ -21,8 +21,8 @@ from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
 from sagefit.platform import parameter
 from sagefit.render import tfvars_path
+from sagefit.review import TUNING_FILE, Tuning, load_tuning, markdown, read_document, read_tuning, review
 from sagefit.review import Origin as Reviewed
-from sagefit.review import load_tuning, markdown, read_document, review
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 
@@ -138,7 +138,16 @@ def _page(folder: Path, record: Record) -> str:
     """What a reviewer reads, in Markdown."""
     state = record.state
     about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
-    return markdown(review(read_document(folder / PLAN_JSON), origin=about, tuning=load_tuning(None)))
+    return markdown(review(read_document(folder / PLAN_JSON), origin=about, tuning=settings_of(record.origin.base)))
+
+
+def settings_of(base: str | None, root: Path = ROOT) -> Tuning:
+    """The settings of the base of a change: a change that is judged must not accept its own findings."""
+    if base is None:
+        return load_tuning()
+    repository, where = Repository(root), root.resolve() / TUNING_FILE
+    text = repository.file(base, where.relative_to(repository.top).as_posix())
+    return Tuning() if text is None else read_tuning(text, where)
 
 
 def place(target: Target) -> Place:

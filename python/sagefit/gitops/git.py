@@ -63,6 +63,11 @@ class Repository:
             found += [FileChange(Path(name)) for name in new if name]
         return sorted(set(found), key=lambda change: change.path)
 
+    def file(self, commit: str, path: str) -> bytes | None:
+        """A file of ``commit`` by its path from the top of the repository; None where there is none."""
+        found = self._run("show", f"{commit}:{path}")
+        return found.stdout if found.returncode == 0 else None
+
     def is_dirty(self) -> bool:
         """Whether files here differ from the commit that is checked out."""
         return bool(self._git("status", "--porcelain", "-z"))

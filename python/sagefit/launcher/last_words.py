@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from . import log_lines, patterns
+from . import log_lines, patterns, vocabulary
 from .log_lines import CAUSE, CONTEXT, EXCEPTION, HEAD, Line
 from .patterns import CREATE_ERROR, ECHO, FAILURE_REASON, LOG, TRACEBACK, Match, Pattern, first
 
-LAST = 3  # lines at the end of a log, of which each may be why it ended
+LAST = 3  # lines of talk at the end of a log, of which each may be why it ended
+NEAR = 5  # lines before a failure that may say more of it
 FAR = 60  # lines of talk after which a failure is history
 
 _PROGRESS = re.compile(
@@ -17,6 +18,11 @@ _PROGRESS = re.compile(
     re.IGNORECASE,
 )
 _TROUBLE = re.compile(r"error|exception|fail|crash|kill|memory|oom\b", re.IGNORECASE)
+_TEARDOWN = re.compile(
+    r"NCCL|ProcessGroup|^\[?W\d|\bW\d{4}\b|socket|abort|terminat|signal|exit|shut|clos(?:ed|ing)|watchdog|elastic|heartbeat"
+    r"|destroy|dump|leaked|atexit|stack|^=+$|^-+$",
+    re.IGNORECASE,
+)
 _FATAL = re.compile(
     r"\b(?:error|exception|fatal|fail(?:s|ed|ure)?|abort(?:ed|ing)?|terminat(?:e|ed|ing))\b", re.IGNORECASE
 )
@@ -26,21 +32,28 @@ _ADVICE = re.compile(
 _OF_NAMES = re.compile(r"\b(?:Attribute|Import|ModuleNotFound|Name|Key|Type|Syntax|Assertion|FileNotFound)Error:")
 _OVER = re.compile(r"\btraining (?:has )?(?:finished|completed?|done)\b|\bfinished training\b", re.IGNORECASE)
 _SURVIVED = re.compile(
-    r"(?i:\b(?:skip|skipping|skipped|recover|recovering|recovered|retrying|retry with|trying (?:half|again|with)"
-    r"|falling back|fall back|halving|reducing|lowering|decreasing|not a failure)\b)"
-    r"|\b(?:WARNING|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)"
+    r"\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying|retry with"
+    r"|trying (?:half|again|with)"
+    r"|falling back|fall back|(?<!try )(?<!or )(?<!by )(?<!consider )(?:halving|reducing|lowering|decreasing)"
+    r"|not a failure)\b",
+    re.IGNORECASE,
 )
+_REMARK = re.compile(r"\b(?:WARNING|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)")
 
 
 def last_words(table: Sequence[Pattern], log: Sequence[str]) -> tuple[Match | None, str]:
     """The pattern that tells what ended the script, None when nothing does, and the line that says most.
 
     Read from the end. An exception decides, unless it only repeats another (an echo), or was raised from another;
-    progress after a failure, or much talk, means that the script went on. A weak pattern makes room for a stronger one.
+    progress after a failure, or much talk, means that the script went on. A weak pattern makes room for a stronger one,
+    and where no pattern matches, the words of the last lines that tell of a failure decide.
     """
     lines = list(log_lines.read(log))
+    echoes = [row for row in table if row.where == ECHO]
+    rows = [(row, patterns.longest_part(row.glob)) for row in table]
     told = echo = ""
     weak: Match | None = None
+    meant: Match | None = None  # what the words of the last failed line mean, that no pattern knows
     closed = False  # an exception has been found, and nothing says that another caused it
     progress: set[str] = set()
     talk = 0
@@ -53,31 +66,41 @@ def last_words(table: Sequence[Pattern], log: Sequence[str]) -> tuple[Match | No
             continue
         if closed or talk > FAR:
             break
-        match = _match(table, line, is_fatal=line.kind == EXCEPTION or _is_fatal(line, len(lines) - number))
+        match = _match(rows, line, is_fatal=line.kind == EXCEPTION or _is_fatal(line, talk))
+        if match and match.pattern.where == patterns.EXCEPTION and match.pattern.failure_class == "host_memory":
+            match = _finer(match, lines, number)
         if match and _is_advice(match, line):
             continue
-        if match and not _is_survived(lines[number : number + 2], is_last=number == len(lines) - 1):
-            if not match.is_weak:
+        if match and _is_survived(_SURVIVED, lines, number):
+            continue
+        if match:
+            # A remark was the last of it only if nothing more is said: no exception, no progress.
+            remark = _is_survived(_REMARK, lines, number)
+            if not match.is_weak and not remark:
                 return match, match.text
             weak = weak or match
-        elif match:
             continue
-        elif first(table, [ECHO], line.text):
+        meant = meant or _meant(lines, number, talk)
+        if first(echoes, [ECHO], line.text):
             echo = echo or line.text
         elif line.kind == EXCEPTION and (line.source or not line.text.endswith(":")):
             if weak and not line.source:
                 continue  # a remark, not what was raised
             told, closed, weak = told or line.text, True, None
+            if meant and meant.text != line.text and _OF_NAMES.search(line.text):
+                meant = None  # a remark too
         elif _OVER.search(line.text) and not _TROUBLE.search(line.text):
             break
         elif position := _position(line):
             progress.add(position)
             if len(progress) > 1:
                 break
-        elif not line.indent:
-            talk += 1
-    if weak:
-        return weak, weak.text
+        elif not line.indent and not (_TROUBLE.search(line.text) or _TEARDOWN.search(line.text)):
+            talk += 1  # what is said while the rest of a failed job goes down is no sign of life
+    ended_after = weak is not None and weak.pattern.failure_class == "stopped"  # somebody ended what had failed
+    found = meant if meant and ended_after else weak or meant
+    if found:
+        return found, found.text
     return None, told or echo or (lines[-1].text if lines else "")
 
 
@@ -85,30 +108,61 @@ def last_words_of_all(table: Sequence[Pattern], logs: Iterable[Sequence[str]]) -
     """The same for the logs of several hosts: the one that says most is the cause, the others lost a peer."""
     found = [last_words(table, log) for log in logs]
     strong = [(match, said) for match, said in found if match and not match.is_weak]
+    meant = [(match, said) for match, said in found if match and match.pattern.where == vocabulary.WORDS]
     weak = [(match, said) for match, said in found if match]
     raised = [(match, said) for match, said in found if not match and said and not first(table, [ECHO], said)]
     exceptions = [each for each in raised if log_lines.is_exception(each[1])]
     # A memory failure anywhere makes the other hosts fail in ways of their own.
     strong.sort(key=lambda each: each[0].pattern.failure_class == "code")
-    return next(iter([*strong, *exceptions, *weak, *raised, *found]), (None, ""))
+    return next(iter([*strong, *meant, *exceptions, *weak, *raised, *found]), (None, ""))
 
 
-def _match(table: Sequence[Pattern], line: Line, *, is_fatal: bool) -> Match | None:
-    if line.source and (match := first(table, [TRACEBACK], f"{line.text} in {line.source}")):
+def _match(rows: Sequence[tuple[Pattern, str]], line: Line, *, is_fatal: bool) -> Match | None:
+    """The first row that matches; each comes with its longest part, to pass over most of them at once."""
+    if line.source and (match := first((row for row, _ in rows), [TRACEBACK], f"{line.text} in {line.source}")):
         return Match(match.pattern, line.text)
     lower = line.text.lower() if is_fatal and not _OF_NAMES.search(line.text) else None
-    for row in table:
-        if row.where in (LOG, FAILURE_REASON) or (row.where == CREATE_ERROR and row.confidence != patterns.WEAK):
-            if row.matches(line.text) or row.matches(line.raw):
-                return Match(row, line.text)
-        elif lower and row.where == patterns.EXCEPTION and row.matches(lower):
+    for row, part in rows:
+        if part in line.raw and _is_of_a_line(row) and (row.matches(line.text) or row.matches(line.raw)):
+            return Match(row, line.text)
+        if lower and part in lower and row.where == patterns.EXCEPTION and row.matches(lower):
             return Match(row, line.text)
     return None
 
 
-def _is_fatal(line: Line, from_end: int) -> bool:
+def _is_of_a_line(row: Pattern) -> bool:
+    """Whether a row is for any line of a log; what a create call says may be reported there too."""
+    return row.where in (LOG, FAILURE_REASON) or (row.where == CREATE_ERROR and row.confidence != patterns.WEAK)
+
+
+def _meant(lines: Sequence[Line], number: int, talk: int) -> Match | None:
+    """What a failed line means by its words; a remark, or what the script survived, is none."""
+    line = lines[number]
+    if line.kind != EXCEPTION and not (talk < LAST or _FATAL.search(line.text)):
+        return None
+    if _is_survived(_SURVIVED, lines, number) or _is_survived(_REMARK, lines, number) or _position(line):
+        return None
+    meant = vocabulary.told(line.text, line.source, _said_before(lines, number))
+    of_names = line.kind == EXCEPTION and _OF_NAMES.search(line.text)
+    return None if meant and of_names and meant.pattern.failure_class.endswith("_memory") else meant
+
+
+def _finer(match: Match, lines: Sequence[Line], number: int) -> Match:
+    """A loose pattern's match that says memory: the words around it may say which."""
+    line = lines[number]
+    meant = vocabulary.told(line.text, line.source, _said_before(lines, number))
+    if meant is None or meant.pattern.failure_class not in ("gpu_memory", "shared_memory"):
+        return match
+    return match._replace(pattern=match.pattern._replace(failure_class=meant.pattern.failure_class))
+
+
+def _said_before(lines: Sequence[Line], number: int) -> list[str]:
+    return [line.text for line in reversed(lines[max(0, number - NEAR) : number])]
+
+
+def _is_fatal(line: Line, talk: int) -> bool:
     """Whether a line that is no exception tells of a failure all the same, and not how one is avoided."""
-    return (from_end <= LAST or _FATAL.search(line.text) is not None) and not _ADVICE.search(line.text)
+    return (talk < LAST or _FATAL.search(line.text) is not None) and not _ADVICE.search(line.text)
 
 
 def _is_advice(match: Match, line: Line) -> bool:
@@ -117,14 +171,14 @@ def _is_advice(match: Match, line: Line) -> bool:
     return match.is_weak and match.pattern.where == FAILURE_REASON and about.search(line.text) is not None
 
 
-def _is_survived(lines: Sequence[Line], *, is_last: bool) -> bool:
+def _is_survived(words: re.Pattern[str], lines: Sequence[Line], number: int) -> bool:
     """Whether the script says itself that it goes on: in that line, or in the one after it."""
-    head, *after = lines
-    if is_last or head.source:
+    head, *after = lines[number : number + 2]
+    if not after or head.source:
         return False
     if head.kind == EXCEPTION:  # its message may advise what the script does not do
-        return _SURVIVED.search(head.raw[: -len(head.text)]) is not None
-    return any(_SURVIVED.search(line.raw) for line in (head, *after) if line.kind == head.kind)
+        return words.search(head.raw[: -len(head.text)]) is not None
+    return any(words.search(line.raw) for line in (head, *after) if line.kind == head.kind)
 
 
 def _position(line: Line) -> str | None:

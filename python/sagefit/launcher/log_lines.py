@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-TAIL = 2000  # lines; what was said before them did not end the script
+TAIL = 10_000  # lines; what was said before them did not end the script
 LONGEST = 4000  # characters of one line
 
 HEAD, CAUSE, CONTEXT, EXCEPTION, TEXT = "head", "cause", "context", "exception", "text"
@@ -21,15 +22,20 @@ _PREFIX = re.compile(
     r"|\[\d+,\d+\]<std(?:err|out)>:\s?"  # Open MPI
     r"|\([\w .-]{0,60}pid=[^)]{1,80}\)\s?"  # Ray
     r"|[\w.-]{1,60} *\| "  # Docker Compose
+    r"|(?:[\w.-]{1,80}/)?algo-\d+-\d{10}\s"  # aws logs tail
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,10}(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
-    rf"|{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d [\w./]{{1,80}}:\d+\]\s"  # vLLM
+    rf"|{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{{1,80}}:\d+\]\s"  # vLLM
     rf"|{_LEVEL}\s?(?:[:|-]|\[[^\]]{{0,80}}\])?\s"
-    r"|\[[^][]{0,100}\d[^][]{0,100}\]\s"
+    r"|\[(?:[^][]{0,100}\d[^][]{0,100}|[Ee]rror|ERROR|[Ww]arning|[Ii]nfo)\]\s"
     r"|E {3,}"  # pytest
     r"|\*\*"
     r'|ErrorMessage "'  # sagemaker-training-toolkit
     r")"
 )
+_FIELD = re.compile(r"\"(?:message|log|msg)\" {0,3}: {0,3}(?=\")")  # of CloudWatch's exports and Docker's files
+_JSON = re.compile(r" {0,40}(?:\"\w{1,40}\": ?.{0,400}|[][{}]{1,9}),? {0,3}")  # the rest of such an export
+_EVENT = re.compile(r"\d{13},(\"?)(.*)\1$")  # of CloudWatch's CSV
+_SPEAKER = re.compile(r"\[rank\d+\]|\[\d+,\d+\]<|\bpid=\d+|\balgo-\d+")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*$")
 _FRAME = re.compile(r'(\s*)File "[^"]*", line \d')
 _DRAWN = re.compile(r"\s*[│╭╰❱]|\s*-+>\s*\d|\s*\^[\^~]|\s*at [\w$.]+\(|\s+raise \w|\s*frame #\d|\s*\[bt\] \(")
@@ -50,19 +56,21 @@ class Line(NamedTuple):
 
 def read(log: Sequence[str]) -> Iterator[Line]:
     """The lines that count at the end of ``log``, in order."""
-    frame: int | None = None
-    source = ""
+    frames: dict[str, tuple[int, str]] = {}  # the traceback that each process is in: its indent, its last source line
     for raw in _split(log):
         text = _without_prefixes(raw)
         indent = len(text) - len(text.lstrip())
+        speaker = _SPEAKER.search(raw[:100])
+        who = speaker.group() if speaker else ""
         found = _FRAME.match(text)
         if found:
-            frame, source = len(found.group(1)), ""
+            frames[who] = len(found.group(1)), ""
             continue
-        if frame is not None and indent >= max(frame, 1):
-            source = source or text.strip()
+        frame, source = frames.get(who, (0, ""))
+        if who in frames and indent >= max(frame, 1):
+            frames[who] = frame, source or text.strip()
             continue
-        raised, frame = frame is not None, None
+        raised = frames.pop(who, None) is not None
         text = text.strip().rstrip("*").rstrip()
         if _TRACEBACK.search(text):
             yield Line(HEAD, text, raw)
@@ -82,13 +90,37 @@ def is_exception(text: str) -> bool:
 
 
 def _split(log: Sequence[str]) -> Iterator[str]:
-    for line in log[-TAIL:]:
-        for part in line[: 8 * LONGEST].replace("\0", "").splitlines() or [""]:
-            clean = _COLOURS.sub("", part).expandtabs(4).rstrip()
-            if len(clean) > LONGEST:
-                clean = f"{clean[: LONGEST // 2]} ... {clean[-LONGEST // 2 :]}"
+    for line in _unpacked(log[-3 * TAIL :])[-TAIL:]:
+        for part in _ends(line, 8 * LONGEST).replace("\0", "").splitlines() or [""]:
+            clean = _COLOURS.sub("", part).expandtabs(4).lstrip("\ufeff").rstrip()
             if clean:
-                yield clean
+                yield _ends(clean, LONGEST)
+
+
+def _ends(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest // 2]} ... {text[-longest // 2 :]}"
+
+
+def _unpacked(log: Sequence[str]) -> list[str]:
+    """The messages of lines that are JSON or CSV, the other lines as they are."""
+    lines: list[str] = []
+    indented = any(_FIELD.match(line.lstrip()) for line in log)  # one field in each line
+    for line in log:
+        before, *fields = _FIELD.split(line) if _FIELD.search(line) else [line]
+        if fields and before.lstrip()[:1] in ("", "{", "["):
+            lines += [_string(field) for field in fields[-TAIL:]]
+        elif not (indented and _JSON.fullmatch(line)):
+            found = _EVENT.match(line)
+            lines.append(found.group(2) if found else line)
+    return lines
+
+
+def _string(text: str) -> str:
+    """The JSON string at the beginning of a text, without its quotes."""
+    try:
+        return str(json.JSONDecoder(strict=False).raw_decode(text)[0])
+    except ValueError:  # cut off
+        return text[1:]
 
 
 def _without_prefixes(line: str) -> str:

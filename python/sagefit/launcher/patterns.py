@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class Pattern(NamedTuple):
 
         Each part is looked for once, after the one before it: the time is linear whatever the text is.
         """
-        start, *rest = self.glob.split("*")
+        start, rest = _parts(self.glob)
         if not rest:
             return text == self.glob
         if not text.startswith(start):
@@ -44,6 +45,18 @@ class Pattern(NamedTuple):
                 return False
             at += len(part)
         return len(text) - len(rest[-1]) >= at and text.endswith(rest[-1])
+
+
+@lru_cache(maxsize=1024)
+def _parts(glob: str) -> tuple[str, list[str]]:
+    start, *rest = glob.split("*")
+    return start, rest
+
+
+@lru_cache(maxsize=1024)
+def longest_part(glob: str) -> str:
+    """What a text must contain to match."""
+    return max(glob.split("*"), key=len)
 
 
 class Match(NamedTuple):

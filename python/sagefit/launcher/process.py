@@ -18,7 +18,7 @@ from . import memory
 
 LINGER = 2.0  # seconds to wait for output: a process left behind may hold the pipe open for ever
 PIPE_SIZE = 65536  # as much as a pipe holds: one read takes all that was written before
-KEPT_LINES = 400
+KEPT_LINES = 4000  # teardown of many ranks can be longer than what ended them
 KEPT_CHARACTERS = 2000  # of one line
 _SHELL_SIGNALS = {128 + number: number for number in (6, 7, 9, 11, 15)}  # a shell turns a signal into 128 + number
 

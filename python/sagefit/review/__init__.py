@@ -5,9 +5,11 @@ from sagefit.review.origin import Origin, read_origin
 from sagefit.review.page import markdown
 from sagefit.review.report import as_json
 from sagefit.review.review import Finding, Review, review
-from sagefit.review.tune import Tuning, load_tuning
+from sagefit.review.tune import FILE as TUNING_FILE
+from sagefit.review.tune import Tuning, load_tuning, read_tuning
 
 __all__ = [
+    "TUNING_FILE",
     "Document",
     "Finding",
     "Origin",
@@ -18,5 +20,6 @@ __all__ = [
     "markdown",
     "read_document",
     "read_origin",
+    "read_tuning",
     "review",
 ]

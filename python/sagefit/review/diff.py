@@ -16,6 +16,7 @@ from sagefit.review.values import UNKNOWN, Path, marks_any, parsed, shade
 SENSITIVE = "(sensitive)"
 MOST_ITEMS = 2000
 """Longer lists are compared as wholes."""
+_NOTHING: tuple[Any, ...] = (None, "", [], {})  # what a provider reads as any of these, it has not been given
 
 
 @dataclass(frozen=True)
@@ -127,5 +128,5 @@ def _hidden(before: Any, hidden_before: Any, after: Any, hidden_after: Any, path
     """One edit, without what is sensitive somewhere below."""
     if marks_any(hidden_before) or marks_any(hidden_after):
         yield Edit(path, None, None, sensitive=True)
-    elif before is not None or after is not None:
+    elif not (before in _NOTHING and after in _NOTHING):
         yield Edit(path, before, after)

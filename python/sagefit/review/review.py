@@ -99,11 +99,15 @@ def review(
     origin: Origin | None = None,
     tuning: Tuning | None = None,
     policies: PolicyDiff | None = None,
+    job_file: str | None = None,
 ) -> Review:
-    """Judge a plan. Raises SagefitError for one that nests deeper than can be read."""
+    """Judge a plan; ``job_file`` is that of its job, where it is not in ``jobs/``.
+
+    Raises SagefitError for one that nests deeper than can be read.
+    """
     settings, plan = tuning or Tuning(), document.plan
     try:
-        jobs = review_jobs(plan, settings.factors)
+        jobs = review_jobs(plan, settings.factors, job_file)
         found = [
             _finding(settings, *hit)
             for hit in (*rules.hits(plan), *_of_jobs(jobs), *foreign_hits(plan, settings.runtime_factor))

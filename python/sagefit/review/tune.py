@@ -63,9 +63,16 @@ def load_tuning(path: Path | None = None) -> Tuning:
     if path is None and not where.is_file():
         return Tuning()
     try:
-        data = yaml.safe_load(where.read_text(encoding="utf-8")) or {}
+        text = where.read_bytes()
     except OSError as error:
         _refuse(where, f"cannot be read: {error.strerror}", "give the path of a tuning file, or leave --tuning out")
+    return read_tuning(text, where)
+
+
+def read_tuning(text: bytes, where: Path) -> Tuning:
+    """The settings in the text of a tuning file; ``where`` names it in errors, which are those of `load_tuning`."""
+    try:
+        data = yaml.safe_load(text.decode("utf-8")) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         _refuse(where, f"no YAML: {str(error).splitlines()[0]}", "correct it; docs/review.md shows an example")
     if isinstance(data, dict) and isinstance(data.get("price_factor"), int):

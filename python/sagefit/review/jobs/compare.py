@@ -45,9 +45,12 @@ class JobReview:
     hits: list[Hit] = field(default_factory=list)
 
 
-def review_jobs(plan: Plan, factors: tuple[float, float]) -> list[JobReview]:
-    """All jobs that the plan touches. ``factors``: how much price and runtime may grow."""
-    return [found for change in plan.managed if (found := _review(change, plan, factors))]
+def review_jobs(plan: Plan, factors: tuple[float, float], job_file: str | None = None) -> list[JobReview]:
+    """All jobs that the plan touches.
+
+    ``factors``: how much price and runtime may grow. ``job_file``: of the one job of the plan, if not in ``jobs/``.
+    """
+    return [found for change in plan.managed if (found := _review(change, plan, factors, job_file))]
 
 
 def foreign_hits(plan: Plan, factor: float) -> Iterator[tuple[str, Change, Hit]]:
@@ -60,7 +63,7 @@ def foreign_hits(plan: Plan, factor: float) -> Iterator[tuple[str, Change, Hit]]
                     yield change.address, change, hit
 
 
-def _review(change: Change, plan: Plan, factors: tuple[float, float]) -> JobReview | None:
+def _review(change: Change, plan: Plan, factors: tuple[float, float], job_file: str | None) -> JobReview | None:
     if change.type != "aws_sfn_state_machine" or change.kind in ("no-op", "read", "forget") or change.deposed:
         return None
     old, new = change.before.get("definition"), first(will_be(change, "definition"))
@@ -80,7 +83,7 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float]) -> JobRevi
         name = before.name if before else change.address
         return JobReview(name, change, before, None, region, hits=[Hit("job-unreadable", say(why), "high")])
     costs = cost_of(before, region) if before else None, cost_of(after, region)
-    planned = fits(after)
+    planned = fits(after, job_file)
     return JobReview(
         name=after.name,
         change=change,
@@ -88,7 +91,7 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float]) -> JobRevi
         after=after,
         region=region,
         words=[*_words(before, after), *_schedule(change, plan)],
-        fits_before=fits(before) if before else [],
+        fits_before=fits(before, job_file) if before else [],
         fits=planned,
         cost_before=costs[0],
         cost=costs[1],

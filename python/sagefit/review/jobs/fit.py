@@ -114,9 +114,12 @@ def usd_per_hour(attempt: PlannedAttempt, region: str | None) -> float | None:
     return known.usd_per_hour * attempt.instance_count if known else None
 
 
-def fits(definition: Definition) -> list[Fit]:
-    """Each attempt as it is planned, judged by what the job file says of its memory."""
-    job, why = _job(definition.name)
+def fits(definition: Definition, job_file: str | None = None) -> list[Fit]:
+    """Each attempt as it is planned, judged by what the job file says of its memory.
+
+    ``job_file``: where it is, for a job that is not in ``jobs/``.
+    """
+    job, why = _job(job_file or definition.name)
     if job is None:
         return [Fit(attempt, None, why) for attempt in definition.attempts]
     judge = partial(_fit, job, definition)
@@ -126,7 +129,8 @@ def fits(definition: Definition) -> list[Fit]:
 def _job(name: str) -> tuple[Job | None, str]:
     from sagefit.job import load_job  # only a plan with a job needs the room of job files
 
-    if not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+    is_file = name.endswith((".yaml", ".yml"))
+    if not is_file and not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
         return None, f"no job file jobs/{name}.yaml here"
     try:
         job = load_job(name)

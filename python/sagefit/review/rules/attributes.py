@@ -32,6 +32,7 @@ class _Attribute:
     on_create: bool = False
     severity: Severity | None = None
     unless: str = ""
+    filled_in: bool = False
 
     def strength(self, value: Any) -> float | None:
         """How much ``value`` protects; None where that cannot be said."""
@@ -100,6 +101,8 @@ def _judged(attribute: _Attribute, change: Change) -> Iterator[Hit]:
         if news and _is_weakest(attribute, after, min(news)):
             yield Hit(attribute.rule, _said(attribute, None, after), attribute.severity)
     elif UNKNOWN in after and not news:
+        if attribute.filled_in:
+            return
         judged_by_value = any(value is True or (attribute.ranks and value is not None) for value in before)
         if judged_by_value and olds and max(olds) > 0:
             yield Hit("protection-unknown", _said(attribute, before, after))

@@ -1,0 +1,278 @@
+"""What a line says in words that no pattern knows: which resource it names, and whether that ran out.
+
+Tools word the same failure in ever new ways, but with few words: something could not be allocated, is exhausted, full,
+not enough. This is the last thing to ask, of a line that tells of a failure; what it finds is only likely.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .patterns import WEAK, Match, Pattern
+
+WORDS = "words"  # stands where a row of the table has its ``where``
+
+
+def _any(*parts: str) -> str:
+    return f"(?:{'|'.join(parts)})"
+
+
+_FEW = r"(?:[\w.,/()\[\]'\"-]+ ){0,5}?"  # words in between
+_TWO = r"(?:[\w-]+ ){0,2}?"
+_RAM = r"(?:memory|mem|ram|vram|dram|hbm|heap|(?:address|swap|heap) space)\b"
+_SIZE = _any(
+    r"memory|mem|ram|vram|bytes?|[kmgt]i?b|size|space|storage|pool|cache|workspace|heap|region|segment|pages?|chunks?",
+    r"buffers?|tensors?|arrays?|ndarray|matrix|vector|blocks?|arena|0x[0-9a-f]+|\d+",
+)
+_CANNOT = _any(
+    r"can ?not|can't|could ?n[o']t|could not|did(?: not|n't)|unable to|(?:was|is|were|are) not able to",
+    r"fail(?:ed|s|ure|ing)? (?:to|in|on|at|when|while)|errors? (?:when|while|in|on|trying to|during|for)",
+)
+_ALLOCATE = _any(r"(?:re|m|c|de)?alloc(?:ate|ating|ation)?|\w*malloc|\w*mem_?alloc\w*|mmap|reserve|commit")
+_LACKS = re.compile(
+    _any(
+        # Out of it.
+        rf"\bout[ -]?of[ -](?:the )?(?:[\w-]+[ -]){{0,3}}?{_RAM}",
+        r"out_?of_?(?:\w+_)?memory|outof\w{0,8}memory|memory_?limit_?exceeded(?!_)|mem_?limit_?reached",
+        r"(?<![\w-])oom(?:[- ]?(?:kill(?:ed|er|ing)?|error|exception|event))?(?![\w-])(?!\W{0,3}(?:true|false"
+        r"|none|null|\d))",
+        # Not enough of it.
+        rf"(?:\bnot|n't|\bwithout|\bunlikely to) (?:have |be |find |get )?(?:enough|sufficient|any (?:free"
+        rf"|more)) {_FEW}{_RAM}",
+        rf"\b(?:insufficient|inadequate|too (?:little|few)|lack of|short of|low on|exhausted) {_FEW}{_RAM}",
+        rf"\bno (?:more |free |available |remaining |sufficient ){_TWO}{_RAM}|\bno {_RAM} (?:left|available|remaining)",
+        rf"\b(?:free|available) {_RAM} .{{0,60}}\b(?:less|smaller|lower) than",
+        rf"\b{_RAM} (?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient|not (?:enough"
+        rf"|sufficient)|shortage)",
+        rf"\b{_RAM} (?:\w+ ){{0,3}}(?:ran out|runs out|is low\b|too low)",
+        r"\b(?:need|require|request)\w* (?:\w+ ){0,5}?\d[\w.,]* ?(?:[kmgt]i?b|bytes?)\b.{0,60}\b(?:only|but)\b.{0,60}"
+        r"\b(?:available|free|left)\b",
+        # Too much for it.
+        rf"\bexceed(?:s|ed|ing)? {_FEW}{_RAM}|\b(?:more|larger|bigger"
+        rf"|greater) (?:{_RAM} )?than {_FEW}(?:available|free) {_RAM}",
+        rf"(?:n't|\bnot|\bcan't|too (?:large|big)(?: to)?) fit {_FEW}(?:in|into|on|within) {_FEW}(?:{_RAM}"
+        rf"|gpus?\b|device\b)",
+        # Not to be had.
+        rf"\b{_CANNOT} (?:re)?map {_FEW}{_RAM}",
+        rf"\b{_CANNOT} (?:[\w-]+ ){{0,3}}?{_ALLOCATE}\b(?:\W{{0,3}}$|.{{0,80}}?\b{_SIZE}\b|[:(.])",
+        rf"\b{_RAM} .{{0,40}}?\b(?:could not|cannot) be (?:allocated|reserved|mapped)",
+        r"(?<![a-z])(?:re|m|c|de)?alloc\w*:?(?: \(?\d[\w.]*\)?| \w+){0,8} (?:fail(?:ed|ure|s)?|error|denied"
+        r"|not possible)\b",
+        r"\b\w*(?:malloc|calloc|memalign|mem_?alloc|mmap)\w*(?:\(.{0,40}?\))?:? (?:\w+ ){0,3}"
+        r"(?:fail(?:ed|ure|s)?|error|returned (?:null|nil|-1|enomem))\b",
+        r"(?<![a-z])alloc(?:ation)?[ _]?(?:error|failed|failure)\b",
+        r"\bbad_?alloc|\bbad[ _]allocation|\b(?:\w*[._])?memoryerror\b|\benomem\b|\berrno:? ?12\b|\bos error 12\b",
+        # Ended for it.
+        rf"\b(?:kill|evict|terminat|abort)\w* .{{0,60}}\b(?:low|exceed|excessive|high|out of|over"
+        rf"|limit).{{0,20}}{_RAM}",
+        rf"\b{_RAM} (?:pressure|limit|usage)\b.{{0,60}}\b(?:kill|evict|terminat|exceed|reach)",
+        r"内存不足|显存不足|內存不足|顯存不足|記憶體不足|メモリ(?:が)?不足|메모리 부족|memoria insuficiente"
+        r"|memoria insufficiente",
+        r"nicht genug speicher|mémoire insuffisante|недостаточно памяти",
+    )
+)
+_NOT_MEMORY = re.compile(  # allocations of other things, and other faults of memory
+    r"out of range|illegal memory access|memory format|pin_memory|static tls|too many open files|1eb memory"
+    r"|invalid argument|not a failure|corruption"
+)
+_OF_OTHER = re.compile(
+    r"alloc\w* (?:an? |the |any |new |enough |some |requested |static |dynamic )*(?:\w+ )?"
+    r"(?:ports?|address(?:es)?|ips?|sockets?|ids?|pids?|ptys?|ttys?|threads?|nodes?|gpus?|tpus?|jobs?|slots?|instances?"
+    r"|hosts?|machines?|servers?|(?:file )?descriptors?|quotas?|channels?|streams?|lock|tls)\b(?! memory)"
+)
+# Said before it in the same sentence, these make it advice, a fear, or its opposite.
+_SENTENCE = re.compile(r"[.;!?]\s|: ")
+_UNREAL = re.compile(
+    r"\b(?:if|unless|until|in case|whenever|should|would|can(?! ?not|'t)|could be|avoid\w*|prevent\w*|try"
+    r"|consider|hint|tip"
+    r"|note that|handl\w+|catch\w*|reduc\w+|help(?:s|ful)?|without|never|no longer|instead of|assuming"
+    r"|simulat\w+|expect\w*"
+    r"|ignor\w+|skip\w*|survived|recover\w*|previous(?:ly)?|check(?:ing|er|s)?|monitor\w*|detect(?:or|ion)"
+    r"|on[_-]oom|safe)\b"
+    r"|\b(?:no|not|0|zero|non)[ -]$|--$"
+)
+_UNREAL_AFTER = re.compile(
+    r"\W{0,3}(?:avoid|safe|free\b|prevent|handl|recover|protect|score|detect|[=:] ?(?:true|false|none)\b)"
+)
+
+_GPU = re.compile(
+    r"cuda|gpu|vram|hbm|\bhip|rocm|cudnn|cublas|cufft|cusolver|cusparse|cupy|nccl|rccl|\bcu_?mem|\.cuh?\b|thrust"
+    r"|get_temporary_buffer|\brmm\b|\bxla\b|jaxlib|resource[ _]?exhausted|bfc_a|\btpu|neuron|\bnrt|\bmps\b"
+    r"|mtlbuffer|\bmetal\b"
+    r"|\bxpu|\bnpu|\bhpu|\bdcu\b|\bmlu\b|ascend|vulkan|opencl|sycl|level[-_ ]zero|tensorrt|\btrt\b|\bacl\b"
+    r"|optix|kv[ _-]?cache"
+    r"|_device_|device[ _]memory|on (?:the )?device|\bdevice:? ?\d|\bworkspace|显存|顯存"
+)
+_HOST = re.compile(
+    r"(?:cpu|host|system|main|physical|java|jvm|node|container|pod|worker)[ _](?:memory|ram|alloc)"
+    r"|cpu_?allocator|heap space"
+    r"|(?:memory )?on (?:the )?(?:cpu|host|node)\b|\bcgroup|(?:device|allocator)[ =(:'\"]*/?cpu\b|kubelet|numpy"
+)
+_CERTAINLY_GPU = re.compile(r"cuda error|cuda out of memory|cudamalloc")
+_ON_CARD = re.compile(r"\.cuda\(|\.to\(['\"]?(?:self\.)?(?:cuda|device|gpu)|torch\.cuda|cupy|device=['\"]?cuda")
+
+_SHARED = re.compile(r"/dev/shm|\bshared[ _-]?memory|\bshm(?:_open|get|at|em)?\b|\bshmem|</torch_|/psm_")  # noqa: S108
+_SHARED_ON_GPU = re.compile(r"per block|per sm\b|hardware limit|triton|kernel|dynamic|num_stages|block size|smem|ptxas")
+_SHARED_FAILS = re.compile(
+    rf"{_CANNOT} (?:\w+ ){{0,3}}?(?:creat|open|attach|alloc|resiz|extend|map|writ|mmap|truncat)|bus error|too small"
+    r"|(?:creat|open|attach|allocat|extend|truncat|mapp?)\w* .{0,40}fail|(?:shm_open|shmget|shmat"
+    r"|ftruncate)\w* .{0,20}(?:fail|error)"
+    r"|fail\w* .{0,20}(?:shm_open|shmget|shmat)|not enough|insufficient|no space|is full|exhaust|ran out|out of"
+)
+_SHARED_OTHERWISE = re.compile(
+    r"exists?\b|no such|not found|permission|denied|too many open|invalid argument|errno 2\b"
+)
+
+_SPARE = r"(?:(?:more|free|available|enough|usable|the|disk|drive|local|tmp|temporary|scratch|storage)[ -]){0,3}"
+_FULL = re.compile(
+    rf"\b(?:not enough|insufficient|out of|lack of|low on|not sufficient) {_SPARE}(?:space|disk|storage)\b"
+    rf"|\bno {_SPARE}space\b"
+    r"|\bspace left\b|\bspace (?:on \S+ )?(?:is )?(?:exhausted|insufficient)\b|\bstoragefull\b|\bdisk ?quota\b"
+    r"|\b(?:disk|disc|volume|file ?system|partition|storage|device|drive|/tmp)(?: /\S+)? (?:is |was |are "
+    r"|got )?(?:full\b|exhausted)"
+    r"|\benospc\b|\bedquot\b|\berrno:? ?(?:28|122)\b|\bos error (?:28|122)\b|\bquota\b.{0,30}\b(?:disk|inodes?"
+    r"|file ?system|home)\b"
+    r"|(?:disk|storage) (?:\w+ ){0,3}(?:exceed|exhaust|not enough|insufficient)|exceed\w* (?:\w+ ){0,4}(?:disk"
+    r"|storage|ephemeral)"
+)
+_NOT_DISK = re.compile(
+    r"(?:memory|address|swap|heap|search|action|color|name|parameter)[ _]?space|workspace|storage class"
+)
+
+_MISSING = _any(
+    r"no such file|not found|n[o']t exist|not exist|missing|(?:is|are) empty|empty \S* ?file|nosuch(?:key"
+    r"|bucket)|\(404\)",
+    r"no (?:\w+ ){0,3}(?:files?|objects?)\b|(?:cannot|could not|unable to) (?:open|read|find)",
+)
+_INPUT = _any(
+    r"/opt/ml/input/data|s3://|\bs3 (?:key|object|prefix|uri|bucket)|sm_channel|(?:head|get)object",
+    r"\b(?:input|data|train|training|validation|test) channel\b",
+)
+_REFUSED = _any(
+    r"permission denied|access (?:is )?denied|accessdenied|(?:un|not )authori[sz]ed|forbidden|\(403\)",
+    r"(?:unable|not|failed|cannot) (?:able )?(?:to )?assume|operation not permitted|lacks? (?:\w+ ){0,3}permission",
+    r"not have (?:\w+ ){0,4}(?:permission|access|privilege)",
+)
+_GUARDED = _any(
+    r"/opt/ml/(?!code)|s3://|\b(?:s3|iam|aws|kms|ecr|role)\b|arn:aws|bucket|botocore|when calling the"
+    r"|credential|registry",
+)
+_CREDENTIALS = _any(
+    r"\b(?:no|invalid|expired|missing|partial|bad|incorrect)\b(?: \w+){0,3} (?:credentials?|security token|access key)",
+    r"token (?:\w+ ){0,5}expired",
+    r"credentials? (?:\w+ ){0,5}(?:expired|invalid|not (?:found|provided)|missing|could not be)",
+    rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
+)
+_TIME = r"(?:time ?limit|wall ?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
+_QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
+_OTHERS = tuple(
+    (re.compile(expression), failure_class, words)
+    for expression, failure_class, words in (
+        (rf"{_INPUT}.{{0,200}}{_MISSING}|{_MISSING}.{{0,200}}{_INPUT}", "data", "input + missing"),
+        (
+            rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}",
+            "permission",
+            "access + refused",
+        ),
+        (
+            rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past)\b.{{0,20}}\b{_TIME}"
+            rf"|\b{_TIME}\W? (?:\w+ ){{0,3}}(?:exceed|reach|expired|hit)",
+            "time",
+            "time + over",
+        ),
+        (
+            r"\b(?:spot|preemptible)\b.{0,60}\b(?:interrupt|reclaim|terminat|preempt|evict|rebalance|taken|revok|lost)",
+            "spot",
+            "spot + taken",
+        ),
+        (
+            rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
+            rf"|\b(?:insufficient|exceed\w*|reached|not enough|over|above|exhausted)\b.{{0,60}}\b{_QUOTA}"
+            r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded|limitexceeded",
+            "quota",
+            "quota + exceeded",
+        ),
+        (
+            r"\b(?:insufficient|not enough|no more|lack of|not have sufficient|lacks)\b (?:[\w.-]+ ){0,4}"
+            r"(?:capacity|instances? (?:is |are )?available)\b|stockout|insufficient\w*capacity"
+            r"|zone \S+ does not have enough resources|capacity (?:\w+ ){0,3}(?:unavailable|not available|error)",
+            "capacity",
+            "capacity + lacking",
+        ),
+        (
+            r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|internal ?server ?error|internalfailure"
+            r"|encountered an internal error|service ?unavailable|(?:ecc|nvlink|hardware) error|fallen off the bus)\b",
+            "internal",
+            "service + fault",
+        ),
+        (
+            r"\bsig ?kill\b|\bsignal:? ?(?:\(?9\b|killed)|\babruptly (?:died|terminated)"
+            r"|\b(?:code|status|exit_?code)\b[ :=(]{1,3}(?:is )?(?:137|-9)\b|\b(?:returned?|with)\W{1,3}-9\b"
+            r"|(?:^|[:\]] |/s|/it|[)\d] +)killed\b[. ]*(?:\(core dumped\))?$|\bkilled by (?:the )?(?:kernel"
+            r"|(?:operating )?system|os)\b",
+            "host_memory",
+            "killed",
+        ),
+    )
+)
+
+
+def told(text: str, source: str = "", before: Sequence[str] = ()) -> Match | None:
+    """The class that the words of one failed line tell, if any.
+
+    ``source`` is the line of code that raised it; ``before`` are lines said just before, which may name the memory.
+    """
+    line = text.lower()
+    found = _memory(line, source) or _other(line)
+    if found == ("host_memory", "memory"):
+        nearby = (_memory(each.lower(), "") for each in before)
+        found = next((each for each in nearby if each and each[1] != "memory"), found)
+    return Match(_rule(*found), text) if found else None
+
+
+def _rule(failure_class: str, words: str) -> Pattern:
+    return Pattern(failure_class, WORDS, f"words: {words}", WEAK, "what the words of a line mean", ())
+
+
+def _memory(line: str, source: str) -> tuple[str, str] | None:
+    shared = _SHARED.search(line)
+    otherwise = _SHARED_ON_GPU.search(line) or _SHARED_OTHERWISE.search(line)
+    if shared and not otherwise and _SHARED_FAILS.search(line) and not _is_unreal(line, shared):
+        return "shared_memory", "shared memory + fails"
+    if not _lacks(line) or _is_full(line):
+        return None
+    if _HOST.search(line) and not _CERTAINLY_GPU.search(line):
+        return "host_memory", "memory + host"
+    if _GPU.search(line) or _ON_CARD.search(source):
+        return "gpu_memory", "memory + gpu"
+    return "host_memory", "memory"
+
+
+def _lacks(line: str) -> bool:
+    """Whether memory ran out, said as a fact."""
+    return not _NOT_MEMORY.search(line) and any(
+        not _is_unreal(line, found) and not _OF_OTHER.search(line[found.start() : found.end() + 40])
+        for found in _LACKS.finditer(line)
+    )
+
+
+def _is_full(line: str) -> bool:
+    found = _FULL.search(line)
+    return found is not None and not _NOT_DISK.search(line) and not _is_unreal(line, found)
+
+
+def _other(line: str) -> tuple[str, str] | None:
+    if _is_full(line):
+        return "disk", "disk + full"
+    for vocabulary, failure_class, words in _OTHERS:
+        found = vocabulary.search(line)
+        if found and not _is_unreal(line, found):
+            return failure_class, words
+    return None
+
+
+def _is_unreal(line: str, found: re.Match[str]) -> bool:
+    """Whether the sentence makes of these words a condition, a help or a denial."""
+    sentence = _SENTENCE.split(line[: found.start()])[-1]
+    return _UNREAL.search(sentence) is not None or _UNREAL_AFTER.match(line, found.end()) is not None

@@ -1,0 +1,143 @@
+"""What no pattern knows is told by the words of the last failed line, and nothing that only mentions them is."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus import ablation
+from corpus.scoring import MEMORY
+from sagefit.failures import classify
+from sagefit.launcher import vocabulary
+from sagefit.launcher.last_words import last_words
+
+SAID = [
+    ("tile engine: could not reserve 3.2 GiB of vram for the atlas", "gpu_memory", "words: memory + gpu"),
+    ("RuntimeError: hipMallocAsync returned error while allocating 96 MiB", "gpu_memory", ""),
+    ("fatal: unable to allocate scratch buffer on device 1", "gpu_memory", ""),
+    ("pool.PoolError: device memory exhausted (wanted 12884901888 bytes)", "gpu_memory", ""),
+    ("ValueError: model does not fit into GPU memory", "gpu_memory", ""),
+    ("arena error: mmap failed: ENOMEM", "host_memory", "words: memory"),
+    ("error: realloc of 2172846080 bytes failed", "host_memory", ""),
+    ("worker 3 exceeded its memory quota and was evicted", "host_memory", ""),
+    ("fatal: CPU allocator: not enough free memory for 40 GiB", "host_memory", "words: memory + host"),
+    ("error: the trainer ended with code: 137", "host_memory", "words: killed"),
+    ("Fehler: nicht genug Speicher", "host_memory", ""),
+    ("Error: 显存不足", "gpu_memory", ""),
+    ("OSError: failed to create shared memory segment of 1 GiB", "shared_memory", ""),
+    ("error: cannot extend /dev/shm/ring-7 to 64 MiB", "shared_memory", ""),
+    ("IOError: the volume is full", "disk", "words: disk + full"),
+    ("error: write failed, not enough free space", "disk", ""),
+    ("ReaderError: the store '/opt/ml/input/data/train' does not exist", "data", "words: input + missing"),
+    ("FileNotFoundError: /opt/ml/input/data/train/a.rec is missing", "data", ""),
+    ("PermissionError: [Errno 13] Permission denied: '/opt/ml/model/a.bin'", "permission", "words: access + refused"),
+    ("StoreError: could not find AWS credentials", "permission", ""),
+    ("error: reached the maximum runtime of the job queue", "time", ""),
+    ("error: request exceeds your vCPU limit", "quota", ""),
+]
+ONLY_MENTIONED = [
+    "RuntimeError: pin_memory needs a GPU",
+    "ValueError: unknown memory format channels_last_3d",
+    "ValueError: on_oom must be one of 'skip', 'raise'",
+    "config error: memory_limit_exceeded_action: none",
+    "error: no OOM was seen, the loss is NaN",
+    "tip: to avoid out of memory errors lower the batch size",
+    "error: if you run out of GPU memory, use --gradient-checkpointing",
+    "error: this can exceed the memory of small GPUs",
+    "TypeError: allocate() got an unexpected keyword argument 'failed'",
+    "ImportError: cannot import name 'OutOfMemoryError' from 'torch'",
+    "AssertionError: expected 'CUDA out of memory'",
+    "KeyError: 'oom'",
+    "RuntimeError: failed to allocate a port for the rendezvous",
+    "RuntimeError: could not allocate 2 GPUs",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "*** Error in `python': malloc(): memory corruption ***",
+    "RuntimeError: out of resource: shared memory, Required: 147456, Hardware limit: 101376",
+    "FileNotFoundError: shared memory segment psm_1 not found",
+    "FileExistsError: [Errno 17] File exists: '/psm_71a2'",
+    "error: the reader returned 137 rows, with 137 labels",
+    "RuntimeError: the meta tensor has no storage",
+    "ValueError: the partition function full rank is not defined",
+    "error: index out of the buffer capacity",
+    "ValueError: no action space for this environment",
+    "ModuleNotFoundError: No module named 'space'",
+    "ValueError: found 137 samples with 9 labels",
+    "PermissionError: [Errno 13] Permission denied: '/opt/ml/code/train.sh'",
+    "PermissionError: [Errno 13] Permission denied: 'out/log.txt'",
+    "FileNotFoundError: [Errno 2] No such file or directory: 'config.yaml'",
+    "RuntimeError: expected input to have 3 channels, but the alpha channel is missing",
+    "ValueError: unexpected token not found in the vocabulary",
+    "QueueError: no capacity left in the prefetch queue",
+    "TimeoutError: timed out after 1800 seconds",
+]
+
+
+@pytest.mark.parametrize(("line", "failure_class", "rule"), SAID)
+def test_words_tell(line: str, failure_class: str, rule: str) -> None:
+    match, said = last_words((), ["epoch 1", line])
+    assert match
+    assert (match.pattern.failure_class, said) == (failure_class, line)
+    assert match.pattern.glob == rule or (not rule and match.pattern.glob.startswith("words: "))
+    assert match.is_weak
+
+
+@pytest.mark.parametrize("line", ONLY_MENTIONED)
+def test_what_is_only_mentioned_tells_nothing(line: str) -> None:
+    assert last_words((), ["epoch 1", line])[0] is None
+    assert classify(log=["epoch 1", line]).failure_class == "code"
+
+
+def test_what_the_diagnosis_says() -> None:
+    line = "tile engine: could not reserve 3.2 GiB of vram for the atlas"
+    diagnosis = classify("AlgorithmError: , exit code: 1", log=["epoch 1", line])
+    assert (diagnosis.failure_class, diagnosis.confidence) == ("gpu_memory", "C")
+    assert (diagnosis.pattern, diagnosis.evidence) == ("words: memory + gpu", line)
+    roomy = classify("AlgorithmError: , exit code: 1", log=[line], utilisation={"gpu_memory": 55})
+    assert roomy.failure_class == "gpu_memory"  # one large buffer may fail in a GPU that is half empty
+
+
+def test_a_pattern_has_the_first_word() -> None:
+    known = "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"
+    after = "error: cannot reserve the arena: not enough memory"
+    assert classify(log=[known, after]).failure_class != "code"
+    assert classify(log=[known]).pattern == "*CUDA out of memory. Tried to allocate*"
+
+
+def test_who_ended_what_had_failed_did_not_make_it_fail() -> None:
+    lack = "error: could not reserve 2 GiB of vram"
+    assert classify(log=[lack, "KeyboardInterrupt"]).failure_class == "gpu_memory"
+    assert classify(log=["all is well", "KeyboardInterrupt"]).failure_class == "stopped"
+
+
+def test_the_lines_before_name_the_memory() -> None:
+    before = "[W] Requested amount of GPU memory (68719476736 bytes) could not be allocated"
+    assert classify(log=[before, "[E] OutOfMemory (no further information)"]).failure_class == "gpu_memory"
+    assert classify(log=["all is well", "[E] OutOfMemory (no further information)"]).failure_class == "host_memory"
+
+
+def test_what_the_script_survived_tells_nothing() -> None:
+    lack = "error: could not reserve 2 GiB of vram"
+    assert classify(log=[f"{lack}, skipping this batch", "step 3", "step 4"]).failure_class == "code"
+    assert classify(log=[lack, *(f"step {n} loss 0.{n}" for n in range(4))]).failure_class == "code"
+    assert classify(log=[f"WARNING {lack}", "KeyError: 'loss'"]).failure_class == "code"
+    raised = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "    x = a[0]", "KeyError: 0"]
+    assert classify(log=[*raised, "the cleanup could not reserve 2 GiB of vram"]).failure_class == "code"
+
+
+@pytest.mark.parametrize("filler", ["out of ", "failed to ", "alloc ", "memory ", "malloc(", "1 ", "can't "])
+def test_long_lines_are_read_once(filler: str) -> None:
+    assert vocabulary.told((filler * 4000)[:4000]) in (None, vocabulary.told((filler * 4000)[:4000]))
+
+
+def test_words_alone_take_nothing_for_memory() -> None:
+    result = ablation.without_a_table(words=True)
+    precision, recall = ablation.memory(result)
+    assert precision >= 0.98
+    assert recall >= 0.8
+
+
+def test_words_tell_much_of_what_patterns_do_not_know_yet() -> None:
+    before, after = (ablation.with_earlier_patterns(words=words) for words in (False, True))
+    assert ablation.memory(after)[0] >= 0.98
+    assert ablation.memory(after)[1] >= ablation.memory(before)[1] + 0.1
+    assert after.accuracy >= before.accuracy + 0.1
+    assert all(after.precision(name) >= 0.9 for name in MEMORY)
