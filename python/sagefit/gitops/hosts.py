@@ -8,6 +8,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -31,7 +32,7 @@ class Comment:
     body: str
 
 
-class Host:
+class Host(ABC):
     """Reads and writes comments of one pull request. What the two hosts differ in stands in the subclasses."""
 
     name: str
@@ -91,8 +92,9 @@ class Host:
                     ) from None
         raise AssertionError("the last try returns or raises")
 
+    @abstractmethod
     def _comment(self, item: dict[str, Any]) -> Comment:
-        raise NotImplementedError
+        """A comment as the host writes it."""
 
     def _failure(self, method: str, path: str, error: urllib.error.HTTPError) -> SagefitError:
         try:
