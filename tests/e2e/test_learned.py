@@ -60,7 +60,9 @@ def test_a_measured_peak_is_learned_and_used(world: World, digits: tuple[Path, s
     assert answer["saving"]["attempt"] == "streaming"
     assert "cheaper: streaming uses at most" in done.out
     assert "up to date" in world.sagefit("size", "--runs", file).err
-    assert "No changes" in world.sagefit("plan", file).out  # predictions are comments of the rendered file
+    planned = world.sagefit("plan", file).out
+    assert "0 to add, 1 to change, 0 to destroy" in planned  # the predicted share of memory is a tag of each attempt
+    assert "memory_percent" in world.sagefit("render", "--stdout", file).out
 
 
 def test_the_ledger_tells_the_story_of_each_attempt(digits: tuple[Path, str]) -> None:

@@ -87,11 +87,12 @@ def _cut(document: Document, *, after: bool) -> dict[str, Any]:
     kept = [c for c in kept if (c.change.after if after else c.change.before) is not None]
     back = {c.address: c.previous_address for c in kept if c.is_move and not after}
     names = {c.address: back.get(c.address) or c.address for c in kept}
+    entries = [_entry(c, names[c.address], redactor, after=after) for c in kept]
     return {
         "format_version": plan.format_version,
         "terraform_version": plan.terraform_version,
-        "planned_values": {"root_module": _tree(kept, names, redactor, after=after)},
-        "resource_changes": [_entry(c, names[c.address], redactor, after=after) for c in kept],
+        "planned_values": {"root_module": _tree(entries)},
+        "resource_changes": entries,
         "configuration": {"root_module": _configuration(plan.configuration.get("root_module"), "", near)},
     }
 
@@ -133,6 +134,7 @@ def _below(marks: Any, step: Any) -> Any:
 def _entry(change: Change, address: str, redactor: Redactor, *, after: bool) -> dict[str, Any]:
     values = _values(change, redactor, after=after)
     unknown = change.change.after_unknown if after else {}
+    sensitive = change.change.after_sensitive if after else change.change.before_sensitive
     return {
         "address": address,
         "module_address": change.module_address or None,
@@ -145,31 +147,23 @@ def _entry(change: Change, address: str, redactor: Redactor, *, after: bool) -> 
             "before": _values(change, redactor, after=False) if after else values,
             "after": values,
             "after_unknown": unknown or {},
+            "after_sensitive": sensitive or {},
         },
     }
 
 
-def _tree(kept: list[Change], names: Mapping[str, str], redactor: Redactor, *, after: bool) -> dict[str, Any]:
+def _tree(entries: list[dict[str, Any]]) -> dict[str, Any]:
     root: dict[str, Any] = {"resources": []}
     modules: dict[str, dict[str, Any]] = {}
-    for change in kept:
-        home = root
-        if change.module_address:
-            if change.module_address not in modules:
-                modules[change.module_address] = {"address": change.module_address, "resources": []}
-                root.setdefault("child_modules", []).append(modules[change.module_address])
-            home = modules[change.module_address]
-        home["resources"].append(
-            {
-                "address": names[change.address],
-                "mode": "managed",
-                "type": change.type,
-                "name": change.name,
-                "provider_name": change.provider_name,
-                "schema_version": 0,
-                "values": _values(change, redactor, after=after),
-            }
-        )
+    for entry in entries:
+        home, module = root, entry["module_address"]
+        if module:
+            if module not in modules:
+                modules[module] = {"address": module, "resources": []}
+                root.setdefault("child_modules", []).append(modules[module])
+            home = modules[module]
+        kept = {key: entry[key] for key in ("address", "mode", "type", "name", "provider_name")}
+        home["resources"].append({**kept, "schema_version": 0, "values": entry["change"]["after"]})
     return root
 
 

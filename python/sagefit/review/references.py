@@ -21,6 +21,16 @@ class References:
         """The block that the object at ``address`` is an instance of."""
         return _KEY.sub("", address) if "[" in address else address
 
+    @staticmethod
+    def keys(address: str) -> list[str]:
+        """The keys of ``address``, of its modules first, in their brackets."""
+        return _KEY.findall(address) if "[" in address else []
+
+    def expressions(self, block: str) -> Any:
+        """What the configuration says of a block, its ``depends_on`` included."""
+        resource = self._resources.get(block) or {}
+        return [resource.get("expressions"), resource.get("depends_on")]
+
     def of(self, address: str, attribute: str | None = None) -> list[str]:
         """Blocks that the object at ``address`` refers to, in ``attribute`` or anywhere."""
         block = self.block(address)
