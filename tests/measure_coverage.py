@@ -21,11 +21,12 @@ from sagefit.paths import ROOT, home
 
 PACKAGE = ROOT / "python" / "sagefit"
 ALL, EACH = 92, 80  # percent of lines
-# They look at the interpreter itself: its memory, its modules.
+# They look at the interpreter itself: its memory, its modules, what measures it.
 LEFT_OUT = (
     "tests/launcher/test_launcher_failures.py::test_output_that_is_no_text_does_no_harm",
     "tests/launcher/test_launcher_run.py::test_a_run_that_succeeds",
     "tests/launcher/test_launcher_torch.py::test_it_is_no_part_of_the_script_s_own_python",
+    "tests/test_measure_coverage.py::test_a_process_with_an_environment_of_its_own_is_measured",
 )
 # The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
 # with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.
@@ -39,9 +40,13 @@ patch = _exit
 data_file = {data}
 include =
     {package}/*
+    */python/sagefit/*
     */input/data/sagefit/*
 
 [paths]
+package =
+    {package}
+    */python/sagefit
 launcher =
     {package}/launcher
     */input/data/sagefit
@@ -60,6 +65,9 @@ def make_interpreter(folder: Path, settings: Path) -> Path:
     packages = Path(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip())
     (packages / "a.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n", "utf-8")
     start = f"import os; os.environ['COVERAGE_PROCESS_START'] = {str(settings)!r}; import coverage"
+    command = python.with_name("sagefit")
+    command.write_text(f"#!{python}\nfrom sagefit.cli import main\n\nmain()\n", "utf-8")
+    command.chmod(0o755)
     (packages / "b.pth").write_text(f"{start}; coverage.process_startup()\n", "utf-8")
     return python
 
@@ -84,7 +92,7 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     settings = folder / "settings"
-    omit = " ".join(f"*/{name}" for name in NOT_SEEN)
+    omit = ", ".join(f"*/{name}" for name in NOT_SEEN)
     settings.write_text(_SETTINGS.format(data=folder / "data" / ".coverage", package=PACKAGE, omit=omit), "utf-8")
     (folder / "data").mkdir()
     deselect = [f"--deselect={name}" for name in LEFT_OUT]

@@ -1,19 +1,27 @@
 """How long a review of 10,000 changes takes and how much memory: part of ``make bench``. The goals are 2 s and 300 MB.
 
 Beside it stands reading the JSON and nothing else; and, for a real plan of as many simple resources, Terraform's own
-``show``. One run each, in a process of its own; figures of a busy machine are upper limits, and the ratio says more.
+``show``. Then the policies, whose goal is 15 s: checkov's time depends on how many resources differ, so there is a
+plan of five kinds, and one of five kinds in fifty settings each; and what checkov takes without grouping.
+``--against COMMAND`` times another program on the same plan, whose path it gets as its last argument.
+
+One run each, in a process of its own; figures of a busy machine are upper limits, and the ratio says more.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+from sagefit.checkov import environment
 from sagefit.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -22,12 +30,38 @@ from review.stack import Stack
 CHANGES = 10_000
 
 _READ = ("-c", "import json, sys; json.load(open(sys.argv[1], encoding='utf-8'))")
+_POLICIES = """
+import sys
+from pathlib import Path
+from sagefit.review import scan
+from sagefit.review.document import read_document
+from sagefit.review.groups import Grouped
+
+grouped, scanned = scan.grouped, 0
+
+def counted(cut):
+    global scanned
+    addresses = [entry["address"] for entry in cut["resource_changes"]]
+    found = grouped(cut) if sys.argv[1] == "grouped" else Grouped(cut, {each: (each,) for each in addresses})
+    scanned += len(found.plan["resource_changes"])
+    return found
+
+scan.grouped = counted
+scan.policy_diff(read_document(Path(sys.argv[2])))
+print("!" * scanned, end="")
+"""
 _REVIEW = ("-c", "import sys; from sagefit.cli.review import app; app(sys.argv[1:])")
 
 
-def plan_of(changes: int) -> dict[str, Any]:
-    """A plan of so many changes as a large stack has them: buckets, roles, groups, alarms, functions."""
+def plan_of(changes: int, settings: int = 1) -> dict[str, Any]:
+    """A plan of so many changes as a large stack has them: buckets, roles, groups, alarms, functions.
+
+    With ``settings``, their tags are of so many kinds, and differ in what policies can read.
+    """
     resources = [_resource(index) for index in range(changes)]
+    for index, resource in enumerate(resources if settings > 1 else ()):
+        for values in filter(None, (resource["change"]["before"], resource["change"]["after"])):
+            values["tags"] = {"team": f"team-{index // len(_KINDS) % settings}"}
     return {
         "format_version": "1.2",
         "terraform_version": "1.11.4",
@@ -180,22 +214,49 @@ def beside_terraform(folder: Path) -> None:
     print(f"  sagefit review markdown   {seconds:6.2f} s  {peak:5.0f} MB  {seconds / shown:.1f} times as long")
 
 
+def policies(folder: Path) -> None:
+    """The stage of the policies, as it is and as it was, with one resource of each kind and with all of them."""
+    environment()  # installed before anything is timed
+    print("policies before and after; seconds of the clock and of all processors, resources scanned on both sides")
+    for changes, settings, way in ((CHANGES, 1, "grouped"), (CHANGES, 50, "grouped"), (CHANGES // 10, 1, "all")):
+        path = folder / f"{changes}-{settings}.json"
+        path.write_text(json.dumps(plan_of(changes, settings)), encoding="utf-8")
+        start = time.monotonic()
+        seconds, _, scanned = measured("-c", _POLICIES, way, str(path))
+        clock = time.monotonic() - start
+        print(f"  {changes:6,} changes, {settings:2} settings, {way:<7}  {clock:6.1f} s {seconds:6.1f} s {scanned:6,}")
+
+
+def against(command: str, path: Path) -> None:
+    """Another program on the same plan."""
+    start = time.monotonic()
+    done = subprocess.run([*shlex.split(command), str(path)], capture_output=True, check=False)
+    clock = time.monotonic() - start
+    print(f"  {command}: {clock:.2f} s of the clock, {len(done.stdout):,} bytes, exit code {done.returncode}")
+
+
 def main() -> None:
     """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--against", metavar="COMMAND", help="another program, to be timed on the same plan")
+    other = options.parse_args().against
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         path.write_text(json.dumps(plan_of(CHANGES)), encoding="utf-8")
         size = path.stat().st_size / 1e6
         read = measured(*_READ, str(path))
         rows = {form: measured(*_REVIEW, str(path), "--format", form) for form in ("markdown", "json")}
-    print(f"plan of {CHANGES:,} changes, {size:.1f} MB; seconds of processor time, peak memory")
-    print(f"  json.load alone           {read[0]:6.2f} s  {read[1]:5.0f} MB")
-    for form, (seconds, peak, printed) in rows.items():
-        times = f"{seconds / read[0]:.1f} times as long, {printed:,} bytes"
-        print(f"  sagefit review {form:<10} {seconds:6.2f} s  {peak:5.0f} MB  {times}")
-    print(f"  goals                     {2:6.2f} s  {300:5.0f} MB")
+        print(f"plan of {CHANGES:,} changes, {size:.1f} MB; seconds of processor time, peak memory")
+        print(f"  json.load alone           {read[0]:6.2f} s  {read[1]:5.0f} MB")
+        for form, (seconds, peak, printed) in rows.items():
+            times = f"{seconds / read[0]:.1f} times as long, {printed:,} bytes"
+            print(f"  sagefit review {form:<10} {seconds:6.2f} s  {peak:5.0f} MB  {times}")
+        print(f"  goals                     {2:6.2f} s  {300:5.0f} MB")
+        if other:
+            against(other, path)
     with tempfile.TemporaryDirectory() as folder:
         beside_terraform(Path(folder))
+        policies(Path(folder))
 
 
 if __name__ == "__main__":

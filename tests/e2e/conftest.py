@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from cli_runner import Done, Sagefit
+from job_files import write_job
 
 
 @dataclass
@@ -49,3 +50,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def nowhere(tmp_path: Path) -> Sagefit:
     """A command line with no cloud behind it."""
     return Sagefit(tmp_path / "home", CLOUD="local")
+
+
+@pytest.fixture(scope="session")
+def scratch(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an applied job, for tests that change it; ``src/train.py`` beside it is its script."""
+    job = write_job(tmp_path_factory.mktemp("scratch"), {"name": "scratch"})
+    world.sagefit("plan", job)
+    world.sagefit("apply", job)
+    return job

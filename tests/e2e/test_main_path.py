@@ -28,15 +28,6 @@ from sagefit.paths import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
 
 
-@pytest.fixture(scope="module")
-def scratch(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of an applied job, for tests that change it; ``src/train.py`` beside it is its script."""
-    job = write_job(tmp_path_factory.mktemp("scratch"), {"name": "scratch"})
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    return job
-
-
 def wait_until(check: Callable[[], Any]) -> Any:
     """The first true answer of ``check``; fails after a minute of false ones."""
     end = time.monotonic() + 60
@@ -304,53 +295,3 @@ def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> 
     plan = world.sagefit("plan", job).out
     assert "root:" not in plan
     assert "file(" in plan
-
-
-MODULE_READMES = sorted((ROOT / "modules").glob("*/README.md"))
-PLATFORMS = sorted(path for path in (ROOT / "examples/platforms").iterdir() if path.is_dir())
-
-
-def plans(world: World, root: Path, folder: Path) -> None:
-    """Assert that Terraform plans ``root``, with what it writes in ``folder``."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TF_"))}
-    environment |= world.sagefit.aws_environment() | {"TF_DATA_DIR": str(folder / "data")}
-    for command in (["init"], ["plan", "-out", str(folder / "plan")]):
-        done = subprocess.run(
-            [toolchain.terraform_binary(world.sagefit.home), f"-chdir={root}", *command, "-input=false", "-no-color"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-    assert "to add" in done.stdout or "No changes" in done.stdout
-
-
-def test_destroy_leaves_nothing_behind(world: World, scratch: Path) -> None:
-    world.sagefit("destroy", scratch, "--yes")
-    world.sagefit("destroy", "quickstart", "--yes")
-    refused = world.sagefit("platform", "destroy", "--yes", check=1)
-    assert "BucketNotEmpty" in refused.err
-    s3 = world.client("s3")
-    for bucket in s3.list_buckets()["Buckets"]:
-        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket["Name"]):
-            for item in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
-                s3.delete_object(Bucket=bucket["Name"], Key=item["Key"], VersionId=item["VersionId"])
-    world.sagefit("platform", "destroy", "--yes")
-    left = {
-        "buckets": s3.list_buckets()["Buckets"],
-        "machines": world.client("stepfunctions").list_state_machines()["stateMachines"],
-        "roles": [r for r in world.client("iam").list_roles()["Roles"] if "sagefit" in r["RoleName"]],
-        "parameters": world.client("ssm").describe_parameters()["Parameters"],
-        "topics": world.client("sns").list_topics()["Topics"],
-        "alarms": world.client("cloudwatch").describe_alarms()["MetricAlarms"],
-        "rules": world.client("events").list_rules()["Rules"],
-        "repositories": world.client("ecr").describe_repositories()["repositories"],
-        "dashboards": world.client("cloudwatch").list_dashboards()["DashboardEntries"],
-        "logs": [
-            g
-            for g in world.client("logs").describe_log_groups()["logGroups"]
-            if g["logGroupName"] != "/aws/sagemaker/TrainingJobs"  # SageMaker's own, with the users' logs
-        ],
-    }
-    assert {kind: found for kind, found in left.items() if found} == {}

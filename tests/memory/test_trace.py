@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,10 +14,11 @@ from sagefit.attempts import plan_attempts
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
 from sagefit.memory.read import read
+from sagefit.memory.trace import cli as trace_cli
 from sagefit.memory.trace import device_phases, lookup, run, store, with_trace
 from sagefit.memory.trace.inputs import inputs_of
 from sagefit.memory.trace.phases import VISION_CONSTANT, VISION_FACTOR, tensor_phases
-from sagefit.memory.workload import Phases, Placement, Traced, TracedPoint, Workload
+from sagefit.memory.workload import GIB, Phases, Placement, Traced, TracedPoint, Workload
 from trace_jobs import traced_job
 
 GPU = Placement(1, 1)
@@ -108,12 +110,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def keep(job: Job, *, refusal: str = "") -> None:
+def keep(job: Job, *, refusal: str = "") -> store.Record:
     inputs = asdict(inputs_of(job, read(job), job.hyperparameters))
     result = {"torch": "2.13.0", "points": [asdict(p) for p in TRACED.points]}
     names = ("family", "parameters", "trained", "weights", "buffers", "gradients", "optimizers")
     result |= {name: getattr(TRACED, name) for name in names}
-    store.save(job, store.Record(inputs, None if refusal else result, refusal, 1.0, "none"))
+    record = store.Record(inputs, None if refusal else result, refusal, 1.0, "none")
+    store.save(job, record)
+    return record
 
 
 def test_a_kept_trace_is_used_for_every_batch_and_remedy(home: Path) -> None:
@@ -199,3 +203,36 @@ def test_a_model_that_cannot_checkpoint(home: Path, monkeypatch: pytest.MonkeyPa
 def test_the_job_file_must_name_a_function_of_the_code(home: Path, function: str, field: str) -> None:
     with pytest.raises(SagefitError, match=field):
         traced_job(home, memory={"trace": {"function": function}})
+
+
+# --- The command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def traced_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A job for whose model PyTorch, which is not asked here, answers what `keep` writes."""
+    job = traced_job(home)
+    record = keep(job)
+
+    def answered(*_: object, progress: run.Progress, **__: object) -> store.Record:
+        progress("points", 1.0)
+        return record
+
+    monkeypatch.setattr(trace_cli, "run_trace", answered)
+    return str(job.path)
+
+
+def test_the_command_shows_phases_and_the_peak_on_a_gpu(traced_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trace_cli.trace(traced_file)
+    told = capsys.readouterr()
+    assert "backward" in told.out
+    assert "with the CUDA context and the allocator: " in told.out
+    assert "torch 2.13.0, 1.0 s, network: none" in told.err
+
+
+def test_the_command_answers_in_json(traced_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trace_cli.trace(traced_file, as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["device"]["gib"] > 1  # a CUDA context and the allocator's share, beside a few bytes of tensors
+    assert answer["phases"]["backward"]["weights"] == pytest.approx(100 / GIB)
+    assert answer["traced"]["parameters"] == 25

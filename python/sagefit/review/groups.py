@@ -3,7 +3,8 @@
 checkov's time grows with the square of the plan, and a large plan is mostly copies. Two resources are alike here when
 all that checkov gets of them is equal: type, actions, every value, what is unknown and what is sensitive, and what
 the configuration refers to. Only what names a resource is left out: its own name, key and number, where a name belongs
-and in ARNs. No check decides by those, except that it compares the names of buckets with each other.
+and in ARNs. No check decides by those, except that the names of buckets are compared with each other and those of
+Sagefit's own resources are looked for; the first count as connections, and the second stay as they are.
 
 Checks also follow connections. So alike resources must have neighbours that are alike, theirs too, and so on; the plan
 that is scanned holds, for every resource in it, a neighbour of each kind that it had. Whatever can be found along
@@ -191,7 +192,8 @@ class _Own:
 
     def _names_it(self, key: str, value: Any) -> bool:
         known = self._aws and key in _NAMES and isinstance(value, str)
-        return known and bool(value) and not value.startswith("arn:aws:iam::aws:")
+        # Names of AWS's own policies and of Sagefit's own alarms, topics and jobs are what checks look for.
+        return known and bool(value) and not value.startswith("arn:aws:iam::aws:") and "sagefit" not in value
 
     def resource(self, values: Any) -> Any:
         """The attributes of a resource."""
