@@ -22,7 +22,7 @@ def policy_diff(document: Document) -> PolicyDiff:
     groups = [grouped(scoped_base(document)), grouped(scoped(document))]
     most = max(len(each.plan["resource_changes"]) for each in groups)
     if most > MANY:
-        err.print(f"The policies judge {most:,} resources that differ from each other: this takes minutes.")
+        err.print(f"The policies judge {most:,} resources that differ from each other: this can take minutes.")
     with ThreadPoolExecutor(max_workers=2) as pool:
         before, after = pool.map(judged, groups)
     return compare(before, after, moves_of(document))
