@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,14 @@ import pytest
 from sagefit.errors import FAILED, INVALID, REFUSED
 from sagefit.target import Target
 from sagefit.terraform import Change, Plan, Terraform
+
+_ROOT = """
+terraform {
+  backend "local" {}
+}
+
+resource "terraform_data" "a" {}
+"""
 
 
 def plan(*changes: tuple[str, str]) -> Plan:
@@ -69,3 +78,13 @@ def test_the_teams_backend_gets_a_key_of_its_own_for_each_state(tmp_path: Path) 
     assert without._backend() == {"path": str(tmp_path / "aws/states/dev/jobs/x.tfstate")}
     (tmp_path / "backend_override.tf").write_text('terraform {\n  backend "s3" {}\n}\n', encoding="utf-8")
     assert without._backend() == {"key": "sagefit/dev/jobs/x.tfstate"}
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")  # python-terraform's
+def test_the_environment_of_this_process_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path / "home"))
+    (tmp_path / "main.tf").write_text(_ROOT, encoding="utf-8")
+    before = dict(os.environ)
+    found = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path / "state")).plan()
+    assert [change.address for change in found.changes] == ["terraform_data.a"]
+    assert dict(os.environ) == before

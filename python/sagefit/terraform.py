@@ -11,7 +11,8 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,10 +180,9 @@ class Terraform:
             finally:
                 ended.set()
 
-        os.environ.update(overlay)
         worker = threading.Thread(target=call, name=f"terraform {command}")
         interrupted = False
-        with err.status(f"Terraform is {doing} {self.key}"):
+        with _environment(overlay), err.status(f"Terraform is {doing} {self.key}"):
             worker.start()
             while not ended.is_set():
                 try:
@@ -236,6 +236,21 @@ _KNOWN = [
         INVALID,
     ),
 ]
+
+
+@contextmanager
+def _environment(overlay: Mapping[str, str]) -> Iterator[None]:
+    """What Terraform gets on top of this process's environment, which is its own again afterwards."""
+    before = dict(os.environ)
+    os.environ.update(overlay)
+    try:
+        yield
+    finally:
+        for name in overlay:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 def _embedded_state_bucket() -> dict[str, str]:

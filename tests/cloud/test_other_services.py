@@ -261,3 +261,23 @@ def test_rules_hear_of_jobs_and_runs(aws: Aws) -> None:
     assert messages[0] == '"heard-0 failed"\n"AlgorithmError: , exit code: 7"'
     run = json.loads(messages[1])
     assert (run["detail"]["status"], run["detail"]["error"]) == ("FAILED", "failed")
+
+
+def test_a_request_that_is_tried_again_gets_the_answer_that_was_lost(aws: Aws) -> None:
+    """AWS clients mark the tries of one request by its invocation id; another request is another matter."""
+    ssm = aws.client("ssm")
+    one = {"Name": "/lost/answer", "Value": "1", "Type": "String"}
+
+    def put(invocation: str) -> int:
+        def mark(request: Any, **_: Any) -> None:
+            request.headers["amz-sdk-invocation-id"] = invocation
+
+        ssm.meta.events.register("before-send.ssm.PutParameter", mark, unique_id="mark")
+        try:
+            return int(ssm.put_parameter(**one)["Version"])
+        finally:
+            ssm.meta.events.unregister("before-send.ssm.PutParameter", unique_id="mark")
+
+    assert put("first") == put("first") == 1
+    with pytest.raises(ssm.exceptions.ParameterAlreadyExists):
+        put("second")

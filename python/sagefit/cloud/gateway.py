@@ -22,9 +22,10 @@ from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from sagefit.cloud.calls import CallLog
+from sagefit.cloud.calls import CallLog, kind_of
 from sagefit.cloud.clients import INTERNAL_AGENT
 from sagefit.cloud.record import STATUS_PATH, TOKEN_HEADER
+from sagefit.cloud.replies import Replies, Reply
 
 _LOG = logging.getLogger(__name__)
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
@@ -44,6 +45,7 @@ class Gateway(DomainDispatcherApplication):
     def __init__(self, calls: CallLog, token: str, status: Callable[[], dict[str, object]]) -> None:
         super().__init__(create_backend_app)
         self._calls = calls
+        self._replies = Replies()
         self._token = token
         self._status = status
 
@@ -62,8 +64,14 @@ class Gateway(DomainDispatcherApplication):
             service = getattr(application, "service", service)
             action = action_of(environ, service)
             answer = _Answer()
-            body = b"".join(application(environ, answer.start))
+            changes = kind_of(action, environ["REQUEST_METHOD"]) == "write"
+            if changes and (reply := self._replies.again(environ)):
+                answer.line, answer.headers, body = reply
+            else:
+                body = b"".join(application(environ, answer.start))
             status = answer.status
+            if changes and status < 300:
+                self._replies.keep(environ, Reply(answer.line, answer.headers, body))
             if status == 404 and "text/html" in answer.content_type and service not in ("s3", "moto_api"):
                 status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
                 start_response(_STATUS_LINES[status], headers)
