@@ -51,6 +51,7 @@ def read_origin(plan_file: Path | None, *, stack: str = "", commit: str = "") ->
         lineage, serial = str(state.get("lineage") or ""), state.get("serial")
     except OSError as error:
         raise SagefitError(f"{plan_file}: cannot be read: {error.strerror}", hint=hint) from error
+    # zipfile raises the last two for a compression that it lacks and for an encrypted member.
     except (zipfile.BadZipFile, KeyError, ValueError, AttributeError, NotImplementedError, RuntimeError) as error:
         raise SagefitError(f"{plan_file}: this is no saved plan", hint=hint) from error
     return Origin(stack, commit, digest, lineage, serial if isinstance(serial, int) else None)
