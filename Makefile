@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo job plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
+.PHONY: help setup demo examples job plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -33,6 +33,9 @@ demo: $(VENV)/.ready ## run a job that outgrows its memory and recovers, without
 	@CLOUD=local $(SAGEFIT) cloud up
 	@CLOUD=local $(SAGEFIT) platform apply --yes
 	@CLOUD=local $(SAGEFIT) run quickstart --yes
+
+examples: $(VENV)/.ready ## [ARGS=...]: run the examples on an embedded cloud of their own; ARGS=--write keeps the results
+	@$(SAGEFIT) examples $(ARGS)
 
 job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply and run a job
 	@$(SAGEFIT) run "$$NAME" $(yes)

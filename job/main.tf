@@ -19,6 +19,7 @@ module "job" {
   description        = var.description
   image              = var.image
   code               = var.code
+  processing         = var.processing
   channels           = var.channels
   hyperparameters    = var.hyperparameters
   environment        = var.environment
@@ -28,4 +29,5 @@ module "job" {
   schedule           = var.schedule
   tags               = var.tags
   tracing            = var.tracing
+  tuning             = var.tuning
 }

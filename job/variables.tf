@@ -23,7 +23,7 @@ variable "attempts" {
 }
 
 variable "channels" {
-  description = "Input channels by name: S3, a local path or a file system."
+  description = "Input channels by name: S3, a local path, a file system or the output of a processing step."
   type = map(object({
     s3_uri     = optional(string)
     local_path = optional(string)
@@ -33,6 +33,7 @@ variable "channels" {
       directory_path = string
       access_mode    = optional(string)
     }))
+    from            = optional(string)
     mode            = optional(string)
     s3_data_type    = optional(string)
     attribute_names = optional(list(string))
@@ -121,6 +122,43 @@ variable "platform" {
   }
 }
 
+variable "processing" {
+  description = "Processing steps of every run, before the first attempt."
+  type = list(object({
+    name = string
+    image = object({
+      uri            = optional(string)
+      repository     = optional(string)
+      tag            = optional(string)
+      digest         = optional(string)
+      framework      = optional(string)
+      version        = optional(string)
+      python_version = optional(string)
+    })
+    code = optional(object({
+      source_dir  = string
+      entry_point = string
+      arguments   = optional(list(string))
+      exclude     = optional(list(string))
+    }))
+    inputs = optional(map(object({
+      s3_uri       = optional(string)
+      local_path   = optional(string)
+      from         = optional(string)
+      s3_data_type = optional(string)
+      distribution = optional(string)
+    })))
+    outputs             = list(string)
+    environment         = optional(map(string))
+    instance_type       = string
+    instance_count      = optional(number)
+    volume_size_gb      = optional(number)
+    max_runtime_seconds = optional(number)
+  }))
+  default  = []
+  nullable = false
+}
+
 variable "resources" {
   description = "What all attempts share: disk, network, keys, output, checkpoints, warm pool."
   type = object({
@@ -169,4 +207,29 @@ variable "tracing" {
   type        = bool
   default     = false
   nullable    = false
+}
+
+variable "tuning" {
+  description = "What each attempt searches for, or null to train once."
+  type = object({
+    strategy = optional(string)
+    objective = object({
+      metric = string
+      type   = string
+    })
+    max_jobs            = optional(number)
+    max_parallel_jobs   = optional(number)
+    parallel_quota      = optional(number)
+    max_runtime_seconds = optional(number)
+    early_stopping      = optional(bool)
+    seed                = optional(number)
+    ranges = map(object({
+      type    = string
+      min     = optional(number)
+      max     = optional(number)
+      scaling = optional(string)
+      values  = optional(list(string))
+    }))
+  })
+  default = null
 }

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from sagefit.job.model import FailureClass
-from sagefit.job.rules import looks_secret
+from sagefit.job.secrets import looks_secret
 from sagefit.job.values import as_text
 
 Spec = dict[str, Any]
@@ -58,6 +58,7 @@ MORE_TRAPS = (
 )
 
 _pieces = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(TRAPS + MORE_TRAPS)
+_tag = st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}\Z")
 _name = st.from_regex(r"\A[a-z0-9](-?[a-z0-9]){0,9}\Z")
 
 
@@ -99,8 +100,8 @@ def _given(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Spec]:
 
 _images = (
     st.sampled_from(FRAMEWORKS).map(lambda pair: {"framework": pair[0], "version": pair[1]})
-    | text(1, 200).map(lambda uri: {"uri": uri})
-    | st.builds(lambda repository, tag: {"repository": repository, "tag": tag}, text(), text(1, 100))
+    | text(1, 200, without="@").map(lambda uri: {"uri": uri})
+    | st.builds(lambda repository, tag: {"repository": repository, "tag": tag}, text(), _tag)
 )
 _code = st.fixed_dictionaries(
     {"source_dir": st.sampled_from(FOLDERS), "entry_point": st.just("train.py")},

@@ -252,6 +252,28 @@ def test_free_remedies_come_before_hardware() -> None:
     assert attempts["on-demand"].next["capacity"] == "other-capacity"
 
 
+def test_without_a_gpu_the_remedies_of_tensors_relieve_the_host() -> None:
+    job = auto_job({"resources.instance_type": "ml.m5.4xlarge", "hyperparameters.dataloader_num_workers": None})
+    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    path = [attempts["main"]]
+    while path[-1].next.get("host_memory"):
+        path.append(attempts[path[-1].next["host_memory"]])
+    assert [attempt.name for attempt in path] == ["main", "accumulate-2", "checkpointing", "larger-host"]
+    assert path[1].hyperparameters == {"per_device_train_batch_size": "16", "gradient_accumulation_steps": "2"}
+    assert path[2].hyperparameters == path[3].hyperparameters == path[1].hyperparameters | {
+        "gradient_checkpointing": "true"
+    }
+    shares = [attempt.fit.host_share or 0 for attempt in path if attempt.fit]
+    assert shares == sorted(shares, reverse=True)
+    assert not any(kind == "gpu_memory" for _, kind, _ in edges(list(attempts.values())))
+
+
+def test_on_a_gpu_they_do_not() -> None:
+    attempts = plan_attempts(auto_job({"resources.instance_type": "ml.g5.4xlarge"}))
+    cures = {target.name for _, kind, target in edges(attempts) if kind == "host_memory"}
+    assert cures == {"fewer-workers", "larger-host"}
+
+
 def test_a_memory_failure_is_not_answered_by_as_much_memory() -> None:
     types = ["ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g4dn.2xlarge"]  # 32 GiB each
     job = auto_job({"memory.model": {"family": "measured", "gpu_gib": 9, "host_gib": 12}})

@@ -11,7 +11,7 @@ import pytest
 from job_files import write_job
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
-from sagefit.job.rules import looks_secret
+from sagefit.job.secrets import looks_secret
 from sagefit.job.values import duration
 
 
@@ -56,7 +56,7 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"inputs.train": "nowhere"}, "inputs.train", "does not exist", "s3://"),
         ({"inputs.train": "s3://UPPER/x"}, "inputs.train", "no S3 uri", "s3://bucket/prefix/"),
         ({"inputs.code": "data"}, "inputs.code", "used by Sagefit itself", "rename it"),
-        ({"inputs.train": {"mode": "File"}}, "inputs.train", "either a uri or a file_system", "keep one"),
+        ({"inputs.train": {"mode": "File"}}, "inputs.train", "one of: a uri, a file_system", "keep one"),
         (
             {"inputs.train": {"uri": "s3://bucket/x", "mode": "FastFile"}},
             "inputs.train.uri",

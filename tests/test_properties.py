@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from job_strategies import STYLES, Spec, any_job, jobs, prepare, write_spec
 from sagefit import toolchain
 from sagefit.job import load_job
-from sagefit.job.model import Attempt, Channel, Code, Image, Job, Resources
+from sagefit.job.model import Attempt, Channel, Image, Job, Resources
+from sagefit.job.values import Code
 from sagefit.paths import JOB_ROOT, home
 from sagefit.render import render
 

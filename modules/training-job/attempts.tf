@@ -89,6 +89,7 @@ locals {
         DataSource = { for k, v in {
           S3DataSource = c.file_system != null ? null : { for k, v in {
             S3DataType             = c.s3_data_type
+            "S3Uri.$"              = c.from == null ? null : "States.Format('${try(local._step_outputs[c.from], "-")}/', $$.Execution.Name)"
             S3Uri                  = c.s3_uri != null ? c.s3_uri : try("s3://${var.platform.buckets.data}/${local._channel_prefixes[name]}/", null)
             S3DataDistributionType = c.distribution
             AttributeNames         = length(c.attribute_names) > 0 ? c.attribute_names : null
@@ -177,13 +178,14 @@ locals {
     } : k => v if v != null }
   ]
 
-  # The longest a run can take in training jobs while AWS itself does not fail:
-  # every attempt, in full. Repeats after errors of AWS are not in it: they seldom
+  # The longest a run can take in its jobs while AWS itself does not fail: every
+  # step and every attempt, in full. Repeats after errors of AWS are not in it: they seldom
   # come, mostly before training starts, and go on from the checkpoint. The
   # deadline of the state machine bounds them.
-  worst_case_seconds = sum(concat([0], [
+  worst_case_seconds = sum(concat([0], var.processing[*].max_runtime_seconds, local._longest_attempts))
+  _longest_training_jobs = [
     for a in var.attempts :
     (a.max_wait_seconds != null ? a.max_wait_seconds : a.max_runtime_seconds)
     + (a.max_pending_seconds != null ? a.max_pending_seconds : 0)
-  ]))
+  ]
 }

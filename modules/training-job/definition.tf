@@ -65,6 +65,23 @@ locals {
     ]
   ]
 
+  _retry_create = [{
+    ErrorEquals     = ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
+    IntervalSeconds = 2
+    BackoffRate     = 2
+    MaxDelaySeconds = 60
+    MaxAttempts     = 6
+    JitterStrategy  = "FULL"
+  }]
+  # Reading is harmless to repeat, and giving up loses sight of a job that costs money.
+  _retry_describe = [{
+    ErrorEquals     = ["States.ALL"]
+    IntervalSeconds = local._pause_seconds
+    BackoffRate     = 2
+    MaxDelaySeconds = 300
+    MaxAttempts     = 10
+  }]
+
   _attempt_states = [
     for i, a in var.attempts : merge(
       {
@@ -75,16 +92,9 @@ locals {
           Parameters     = local.requests[i]
           ResultSelector = { name = a.name }
           ResultPath     = "$.attempt"
-          Retry = [{
-            ErrorEquals     = ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
-            IntervalSeconds = 2
-            BackoffRate     = 2
-            MaxDelaySeconds = 60
-            MaxAttempts     = 6
-            JitterStrategy  = "FULL"
-          }]
-          Catch = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
-          Next  = "${a.name}: wait"
+          Retry          = local._retry_create
+          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
+          Next           = "${a.name}: wait"
         }
 
         # From here on a refusal looks like a training job that failed.
@@ -122,16 +132,9 @@ locals {
           Resource   = "${local._sdk}:describeTrainingJob"
           Parameters = { "TrainingJobName.$" = local._training_job[i] }
           ResultPath = "$.job"
-          # Reading is harmless to repeat, and giving up loses sight of a job that costs money.
-          Retry = [{
-            ErrorEquals     = ["States.ALL"]
-            IntervalSeconds = local._pause_seconds
-            BackoffRate     = 2
-            MaxDelaySeconds = 300
-            MaxAttempts     = 10
-          }]
-          Catch = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
-          Next  = "${a.name}: judge"
+          Retry      = local._retry_describe
+          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
+          Next       = "${a.name}: judge"
         }
 
         "${a.name}: judge" = {
@@ -191,7 +194,7 @@ locals {
       begin = {
         Type   = "Pass"
         Result = { attempts = {}, tries = 0, repeat = local._first_try }
-        Next   = "${try(var.attempts[0].name, "-")}: submit"
+        Next   = local._first_state
       }
 
       completed = {
@@ -315,7 +318,8 @@ locals {
       for state, verb in { again = "submit", route = "ended" } : state => {
         Type                     = "Choice"
         Choices = [
-          for a in var.attempts : { Variable = "$.attempt.name", StringEquals = a.name, Next = "${a.name}: ${verb}" }
+          for name in concat(var.attempts[*].name, local._step_labels) :
+          { Variable = "$.attempt.name", StringEquals = name, Next = "${name}: ${verb}" }
         ]
         Default = "failed"
       }
@@ -342,6 +346,6 @@ locals {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))
     StartAt        = "begin"
     TimeoutSeconds = local._deadline_seconds
-    States         = merge(local._shared_states, local._attempt_states...)
+    States         = merge(local._shared_states, concat(local._step_states, local._attempt_states, local._tuning_states)...)
   }
 }

@@ -1,4 +1,5 @@
-# Role of the state machine: creates this job's training jobs and no others.
+# Role of the state machine: creates this job's training jobs, and its processing
+# jobs (processing.tf) and tuning jobs (tuning.tf), and no others.
 locals {
   # <job>-<yymmdd>-<hhmmss>-<attempt>, letter by letter: the runs of a job whose
   # name only begins like this one's, as "bert-large" does, are not covered. A
@@ -69,6 +70,10 @@ locals {
     Condition = { NumericEquals = { "sagemaker:KeepAlivePeriod" = "0" } }
   }
 
+  _training_statements = [
+    for s in [local._allow_create, local._allow_follow, local._allow_tag, local._allow_release] : s if var.tuning == null
+  ]
+
   _allow_pass_role = {
     Sid       = "PassTheExecutionRole"
     Effect    = "Allow"
@@ -100,10 +105,10 @@ locals {
   state_machine_policy = {
     Version = "2012-10-17"
     Statement = [
-      for s in [
-        local._allow_create, local._allow_follow, local._allow_tag, local._allow_release,
-        local._allow_pass_role, local._allow_log_delivery, local._allow_tracing,
-      ] : s if s != null
+      for s in concat(
+        local._training_statements, local._tuning_statements, local._processing_statements,
+        [local._allow_pass_role, local._allow_log_delivery, local._allow_tracing],
+      ) : s if s != null
     ]
   }
 }

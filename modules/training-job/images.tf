@@ -3,13 +3,10 @@ locals {
   _images = jsondecode(file("${path.module}/images.json"))
 
   # XGBoost is both: an algorithm, and an image that runs scripts.
-  _image_table = (
-    var.image.framework != null
-    ? local._images.frameworks
-    : merge(local._images.algorithms, { xgboost = local._images.frameworks.xgboost })
-  )
   _image_family   = var.image.framework != null ? var.image.framework : var.image.algorithm
-  _image_row      = try(local._image_table[local._image_family], null)
+  _image_kind     = var.image.framework != null || local._image_family == "xgboost" ? "frameworks" : "algorithms"
+  _image_names    = var.image.framework != null ? keys(local._images.frameworks) : concat(keys(local._images.algorithms), ["xgboost"])
+  _image_row      = try(local._images[local._image_kind][local._image_family], null)
   _image_versions = try(concat(keys(local._image_row.aliases), keys(local._image_row.versions)), [])
 
   # An algorithm with one version needs none in the job file.
@@ -20,7 +17,17 @@ locals {
   _image_pythons = try(keys(local._image_tags), [])
   _image_python  = var.image.python_version != null ? var.image.python_version : try(reverse(local._image_pythons)[0], "")
   _image_tag     = try(local._image_tags[local._image_python], null)
-  _image_account = try(local._images.accounts[local._image_row.accounts][var.platform.region], null)
+
+  # A region may have a framework and not all of its versions.
+  _image_regions = try(setsubtract(
+    keys(local._images.accounts[local._image_row.accounts]),
+    flatten([for a in try(local._image_row.absent, []) : a.regions if contains(a.versions, local._image_exact)]),
+  ), [])
+  _image_account = (
+    contains(local._image_regions, var.platform.region)
+    ? local._images.accounts[local._image_row.accounts][var.platform.region]
+    : null
+  )
 
   _dns_suffix = lookup({
     aws-cn    = "amazonaws.com.cn"

@@ -28,15 +28,35 @@ locals {
   _launcher_hashes = { for f, path in local._launcher_files : f => filesha256(path) }
   _launcher_prefix = "jobs/${var.name}/launcher/${substr(sha256(jsonencode(local._launcher_hashes)), 0, 16)}"
 
+  # Folders and files of this machine: channels, and what the steps read, the
+  # code of a step being one of its inputs.
+  _local_data = merge(
+    { for name, c in var.channels : name => { path = c.local_path, exclude = [] } if c.local_path != null },
+    merge([
+      for s in var.processing : merge(
+        { for name, c in s.inputs : "${s.name}:${name}" => { path = c.local_path, exclude = [] } if c.local_path != null },
+        {
+          for code in [s.code] : "${s.name}:code" => { path = code.source_dir, exclude = concat(local._always_excluded, code.exclude) }
+          if code != null
+        },
+      )
+    ]...),
+  )
+
   # A local path is a file or a directory; fileexists fails on a directory.
   _channel_is_file = {
-    for name, c in var.channels : name => try(fileexists(c.local_path), false) if c.local_path != null
+    for name, data in local._local_data : name => try(fileexists(data.path), false)
   }
   _channel_files = {
     for name, is_file in local._channel_is_file : name => (
       is_file
-      ? { (basename(var.channels[name].local_path)) = var.channels[name].local_path }
-      : { for f in try(fileset(var.channels[name].local_path, "**"), []) : f => "${var.channels[name].local_path}/${f}" }
+      ? { (basename(local._local_data[name].path)) = local._local_data[name].path }
+      : {
+        for f in try(setsubtract(
+          fileset(local._local_data[name].path, "**"),
+          flatten([for pattern in local._local_data[name].exclude : tolist(fileset(local._local_data[name].path, pattern))]),
+        ), []) : f => "${local._local_data[name].path}/${f}"
+      }
     )
   }
   _channel_hashes = {
@@ -44,7 +64,7 @@ locals {
   }
   _channel_prefixes = {
     for name, hashes in local._channel_hashes :
-    name => "jobs/${var.name}/inputs/${name}/${substr(sha256(jsonencode(hashes)), 0, 16)}"
+    name => "jobs/${var.name}/inputs/${replace(name, ":", "/")}/${substr(sha256(jsonencode(hashes)), 0, 16)}"
   }
   _input_objects = merge([
     for name, files in local._channel_files : {

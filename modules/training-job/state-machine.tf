@@ -45,7 +45,7 @@ resource "aws_sfn_state_machine" "this" {
 
     precondition {
       condition     = local._image_family == null || local._image_row != null
-      error_message = "image: ${coalesce(local._image_family, "this image")} is not in the table. Known: ${join(", ", sort(keys(local._image_table)))}. For others give image.uri."
+      error_message = "image: ${coalesce(local._image_family, "this image")} is not in the table. Known: ${join(", ", local._image_names)}. For others give image.uri."
     }
 
     precondition {
@@ -60,7 +60,7 @@ resource "aws_sfn_state_machine" "this" {
 
     precondition {
       condition     = local._image_row == null || local._image_account != null
-      error_message = "image: ${coalesce(local._image_family, "this image")} is not published in ${var.platform.region}. Copy it to your own repository and give image.uri."
+      error_message = "image: ${coalesce(local._image_family, "this image")} ${local._image_asked} is not published in ${var.platform.region}, but in ${join(", ", local._image_regions)}. Choose another image.version or region, or copy the image to your own repository and give image.uri."
     }
 
     precondition {
@@ -79,6 +79,11 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = var.code == null || !contains(["py2", "py27", "py36", "py37"], local._image_tag == null ? "-" : local._image_python)
+      error_message = "image.version, image.python_version: this image has ${local._image_python}, and the launcher that starts code needs Python 3.8. Choose a newer image.version."
+    }
+
+    precondition {
       condition     = !can(regex("(^|/)(sagemaker-)?xgboost:(1|latest)$", coalesce(var.image.uri, "-"))) && !(local._image_family == "xgboost" && contains(["1", "latest"], coalesce(var.image.version, "-")))
       error_message = "image: XGBoost tagged :1 or :latest is a moving target that AWS no longer supports in this form. Name a version such as 1.7-1."
     }
@@ -94,6 +99,36 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = alltrue([for i, s in var.processing : s.image.framework == null || local._step_tags[i] != null])
+      error_message = "processing[*].image: ${join(", ", [for i, s in var.processing : join(" ", compact([s.image.framework, s.image.version, s.image.python_version])) if s.image.framework != null && local._step_tags[i] == null])} is not in the table of images. Correct version and python_version, or give image.uri. Known: ${join(", ", sort(flatten([for i, s in var.processing : try(keys(local._step_families[i].versions), keys(merge(local._images.frameworks, local._images.processing)))])))}."
+    }
+
+    precondition {
+      condition     = alltrue([for i, s in var.processing : local._step_tags[i] == null || local._step_accounts[i] != null])
+      error_message = "processing[*].image: ${join(", ", [for i, s in var.processing : s.image.framework if local._step_tags[i] != null && local._step_accounts[i] == null])} is not published in ${var.platform.region}. Copy the image to your own repository and give image.repository."
+    }
+
+    precondition {
+      condition     = alltrue([for i, s in var.processing : local._step_families[i] == null || contains(try(local._step_families[i].processors, []), local._step_processors[i])])
+      error_message = "processing[*].instance_type: ${join(", ", [for i, s in var.processing : s.image.framework if local._step_families[i] != null && !contains(try(local._step_families[i].processors, []), local._step_processors[i])])} is not built for instances of this kind. Use another type, or give image.uri."
+    }
+
+    precondition {
+      condition     = alltrue([for s in var.processing : s.code == null || contains(try(keys(local._channel_files["${s.name}:code"]), []), try(s.code.entry_point, ""))])
+      error_message = "processing[*].code.entry_point: the script must exist inside code.source_dir and must not be excluded. Give its path relative to code.source_dir, or loosen code.exclude."
+    }
+
+    precondition {
+      condition     = alltrue([for name, data in local._local_data : length(try(local._channel_files[name], [])) > 0 if strcontains(name, ":")])
+      error_message = "processing[*].inputs[*].local_path, processing[*].code.source_dir: must be a file or a directory with files that exists. Paths are relative to the directory Terraform runs in."
+    }
+
+    precondition {
+      condition     = alltrue([for name, data in local._local_data : length(try(local._channel_files[name], [])) <= 1000 if strcontains(name, ":")])
+      error_message = "processing[*].inputs[*].local_path, processing[*].code.source_dir: at most 1000 files are shipped by Terraform. Copy larger data sets to S3 and give s3_uri, and leave files out with code.exclude."
+    }
+
+    precondition {
       condition     = !can(regex("--x-s3(/|$)", coalesce(var.resources.output_s3_uri, "-"))) || local._output_kms_key == null
       error_message = "resources.output_s3_uri: an S3 Express One Zone bucket takes no KMS key (API). Use a general purpose bucket, or a platform without a key."
     }
@@ -106,6 +141,16 @@ resource "aws_sfn_state_machine" "this" {
     precondition {
       condition     = alltrue([for a in local._attempts : a.keep_alive_seconds <= local._max_keep_alive_seconds])
       error_message = "attempts[*].keep_alive_seconds: this platform keeps instances for ${local._max_keep_alive_seconds} seconds at most. Lower it, or raise resources.max_keep_alive_seconds or the platform's limit."
+    }
+
+    precondition {
+      condition     = var.tuning == null || local._trials <= (try(var.tuning.strategy, "-") == "Random" ? 10000 : 750)
+      error_message = "tuning.max_jobs, tuning.ranges: ${local._trials} training jobs, and a tuning job takes 750, or on request 10000 with strategy Random (DG). Search less."
+    }
+
+    precondition {
+      condition     = try(var.tuning.max_parallel_jobs <= local._trials, true)
+      error_message = "tuning.max_parallel_jobs: more at a time than the ${local._trials} training jobs in all. Lower it, or raise tuning.max_jobs."
     }
 
     precondition {

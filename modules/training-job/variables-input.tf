@@ -3,7 +3,7 @@ variable "image" {
     What runs in the container; exactly one of:
     - `uri`: any image in a registry that the execution role can pull from.
     - `repository` with `tag` or `digest`: an ECR repository by its URL; `""` is the platform's own.
-    - `framework` with `version` and, where several exist, `python_version`: an AWS image of pytorch, tensorflow, huggingface, mxnet, sklearn or xgboost.
+    - `framework` with `version` and, where several exist, `python_version`: an AWS image of pytorch, tensorflow, huggingface, huggingface-tensorflow, mxnet, sklearn or xgboost.
     - `algorithm` with an optional `version`: a built-in algorithm.
     - `algorithm_arn`: an algorithm resource of the account or the marketplace.
   EOT
@@ -46,6 +46,26 @@ variable "image" {
   }
 
   validation {
+    condition     = !strcontains(coalesce(var.image.uri, "-"), "@") || can(regex("^[^@]+@sha256:[0-9a-f]{64}$", var.image.uri))
+    error_message = "image.uri: a digest is @sha256: and 64 hexadecimal digits at the end, as the registry shows it."
+  }
+
+  validation {
+    condition     = !can(regex("(^|/)[^/@]*:[^/@]*@", coalesce(var.image.uri, "-")))
+    error_message = "image.uri: a training image has a tag or a digest, not both (API: registry/repository[:tag] or [@digest]). Remove the tag."
+  }
+
+  validation {
+    condition     = var.image.framework != null || var.image.algorithm != null || (var.image.version == null && var.image.python_version == null)
+    error_message = "image.version, image.python_version: they choose among AWS's images. Set image.framework or image.algorithm, or write the version into the tag."
+  }
+
+  validation {
+    condition     = var.image.tag == null || can(regex("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", var.image.tag))
+    error_message = "image.tag: 1 to 128 letters, digits, underscores, dots and hyphens, and no dot or hyphen first (registries). Rename it."
+  }
+
+  validation {
     condition     = var.image.algorithm_arn == null || (try(length(var.image.algorithm_arn) <= 170, false) && can(regex("^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\\d{12}:algorithm/[a-zA-Z0-9-]+$", var.image.algorithm_arn)))
     error_message = "image.algorithm_arn: must be an algorithm's ARN of at most 170 characters (API)."
   }
@@ -53,10 +73,11 @@ variable "image" {
 
 variable "channels" {
   description = <<-EOT
-    Input channels by name; each holds exactly one of `s3_uri`, `local_path`, `file_system`.
+    Input channels by name; each holds exactly one of `s3_uri`, `local_path`, `file_system`, `from`.
     - `s3_uri`: prefix or manifest in the job's region.
     - `local_path`: file or directory, shipped to the platform's data bucket by Terraform.
     - `file_system`: `id`, `type` (EFS or FSxLustre), `directory_path`, `access_mode` (ro or rw).
+    - `from`: `STEP/OUTPUT`, the output of a processing step of the same run.
     - `mode`: File, FastFile or Pipe; null is the job's `resources.input_mode`.
     - `s3_data_type`: S3Prefix, ManifestFile or AugmentedManifestFile (with `attribute_names`).
     - `distribution`: FullyReplicated or ShardedByS3Key.
@@ -71,6 +92,7 @@ variable "channels" {
       directory_path = string
       access_mode    = optional(string, "ro")
     }))
+    from            = optional(string)
     mode            = optional(string)
     s3_data_type    = optional(string, "S3Prefix")
     attribute_names = optional(list(string), [])
@@ -99,8 +121,13 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : length([for v in [c.s3_uri, c.local_path, try(c.file_system.id, null)] : v if v != null]) == 1])
-    error_message = "channels: each holds exactly one of s3_uri, local_path, file_system."
+    condition     = alltrue([for c in var.channels : length([for v in [c.s3_uri, c.local_path, try(c.file_system.id, null), c.from] : v if v != null]) == 1])
+    error_message = "channels: each holds exactly one of s3_uri, local_path, file_system, from."
+  }
+
+  validation {
+    condition     = alltrue([for c in var.channels : c.from == null || contains(flatten([for s in var.processing : [for o in s.outputs : "${s.name}/${o}"]]), coalesce(c.from, "-"))])
+    error_message = "channels[*].from: ${join(", ", [for c in var.channels : c.from if c.from != null])} must be STEP/OUTPUT of processing: a step's name and one of its outputs. Correct it, or add the output to the step."
   }
 
   validation {
@@ -135,7 +162,7 @@ variable "channels" {
 
   validation {
     condition     = alltrue([for c in var.channels : c.s3_uri != null || c.s3_data_type == "S3Prefix"])
-    error_message = "channels[*].s3_data_type: manifests are read through s3_uri. Leave S3Prefix for local_path and file_system."
+    error_message = "channels[*].s3_data_type: manifests are read through s3_uri. Leave S3Prefix for local_path, file_system and from."
   }
 
   validation {

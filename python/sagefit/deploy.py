@@ -134,10 +134,8 @@ def _note(plan: Path) -> Path:
 
 def _inputs(job: Job) -> str:
     """A digest of all that a plan of ``job`` reads from this machine: Terraform opens the files again at apply."""
-    local = [job.local(channel.uri) for channel in job.channels.values() if channel.is_local and channel.uri]
-    code = [job.local(job.code.source_dir)] if job.code else []
     digest = hashlib.sha256(render(job).encode("utf-8"))
-    for root in [tfvars_path(job), *code, *local]:
+    for root in [tfvars_path(job), *(path for _, path in job.uploads)]:
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(f"{path}\0{path.stat().st_size}\0".encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
 PLATFORMS = ROOT / "platforms"
+EXAMPLES = ROOT / "examples"
 JOB_ROOT = ROOT / "job"
 TRAINING_JOB_MODULE = ROOT / "modules" / "training-job"
 INSTANCES_CSV = TRAINING_JOB_MODULE / "instances.csv"

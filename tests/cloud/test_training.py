@@ -327,8 +327,7 @@ def test_utilisation_is_published_while_it_runs(aws: Aws) -> None:
             {"TrainingImage": "123456789012.dkr.ecr.us-east-1.amazonaws.com/own:1"},
             "stands in for these repositories only",
         ),
-        ({"ContainerEntrypoint": None}, "with a ContainerEntrypoint only"),
-        ({"TrainingInputMode": "Pipe"}, "has no Pipe mode"),
+        ({"ContainerEntrypoint": None}, "jobs with a ContainerEntrypoint"),
         ({"ContainerEntrypoint": ["no-such-program"]}, "exit code: 127"),
     ],
 )

@@ -178,6 +178,67 @@ run "image_uri_length" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "image_uri_digest" {
+  command = plan
+
+  variables {
+    image = { uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train@sha256:12" }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "image_uri_has_a_tag_or_a_digest" {
+  command = plan
+
+  variables {
+    image = { uri = format("registry.example.com:5000/train:7@sha256:%s", sha256("train")) }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "versions_choose_among_images_of_aws" {
+  command = plan
+
+  variables {
+    image = { repository = "", tag = "1", version = "2.6" }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "image_tag_pattern" {
+  command = plan
+
+  variables {
+    image = { repository = "", tag = "release:1" }
+  }
+
+  expect_failures = [var.image]
+}
+
+run "image_version_is_published_in_the_region" {
+  command = plan
+
+  variables {
+    image    = { framework = "pytorch", version = "2.8" }
+    platform = merge(var.platform, { region = "us-iso-east-1", partition = "aws-iso" })
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "image_has_a_python_for_the_launcher" {
+  command = plan
+
+  variables {
+    image = { framework = "mxnet", version = "1.8" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
 run "algorithm_arn_pattern" {
   command = plan
 

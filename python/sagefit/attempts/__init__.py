@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sagefit.attempts import market
 from sagefit.attempts.auto import graph
-from sagefit.attempts.cost import attempt_usd, is_estimated, repeats_note, worst_case_usd
+from sagefit.attempts.cost import attempt_usd, is_estimated, repeats_note, usd_per_hour, worst_case_usd
 from sagefit.attempts.limits import check_allowed, check_max_price, check_services
+from sagefit.attempts.on_cpu import predicted_on_cpu
 from sagefit.attempts.planned import PlannedAttempt, fill
 from sagefit.catalog.choose import Candidate
 from sagefit.job import Attempt, Job
@@ -20,7 +21,9 @@ __all__ = [
     "graph",
     "is_estimated",
     "plan_attempts",
+    "predicted_on_cpu",
     "repeats_note",
+    "usd_per_hour",
     "worst_case_usd",
 ]
 
@@ -31,11 +34,12 @@ def plan_attempts(job: Job) -> list[PlannedAttempt]:
     The same job gives the same attempts on every machine. Raises SagefitError, with exit code 3 when ``auto`` finds
     no instance that fits, and 2 when the attempts together are more than the services take.
     """
-    if job.attempts == "auto":
+    written = job.written_attempts
+    if written is None:
         workload = read(job)
         attempts = graph(job, workload, market.choices(job, workload))
     else:
-        attempts = [fill(job, attempt, _fit(job, attempt)) for attempt in job.attempts]
+        attempts = [fill(job, attempt, _fit(job, attempt)) for attempt in written]
     check_services(job, attempts)
     return attempts
 
@@ -45,5 +49,4 @@ def _fit(job: Job, attempt: Attempt) -> Candidate | None:
     workload = read(job, {**job.hyperparameters, **attempt.hyperparameters})
     if workload.model is None:
         return None
-    ml_type = attempt.instance_type or str(job.resources.instance_type)
-    return market.one(job, workload, ml_type, attempt.instance_count or job.resources.instance_count)
+    return market.worst(job, workload, fill(job, attempt))

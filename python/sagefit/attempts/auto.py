@@ -28,11 +28,14 @@ MORE_DISK = 1.1
 REMEDIED = 0.98
 """Other hyperparameters must leave at most this share of the predicted need to be an answer to a memory failure."""
 
+LOADER: tuple[MakeRemedy, ...] = (stream, fewer_workers)
+TENSORS: tuple[MakeRemedy, ...] = (accumulate, checkpoint)
+
 # Which attempts cure a class of failure, the best first. A class that is not here ends the run: `internal` is tried
 # again by the state machine itself, and another attempt would meet the rest alike.
 CURES: Mapping[FailureClass, tuple[str, ...]] = {
     "gpu_memory": ("accumulate-2", "checkpointing", "larger-gpu"),
-    "host_memory": ("streaming", "fewer-workers", "larger-host", "larger-gpu"),
+    "host_memory": ("streaming", "fewer-workers", "accumulate-2", "checkpointing", "larger-host", "larger-gpu"),
     "shared_memory": ("fewer-workers",),
     "disk": ("larger-volume", "larger-host", "larger-disk"),
     "spot": ("on-demand",),
@@ -100,8 +103,9 @@ def _steps(job: Job, workload: Workload, found: Sequence[Candidate]) -> Iterator
     if main.spot:
         yield replace(main, name="on-demand", reason="The same without waiting for spare capacity", spot=False)
     main = replace(main, spot=False)  # a run that has lost an attempt does not wait for spare capacity again
-    for_gpu = list(_remedied(job, main, (accumulate, checkpoint), gpu_load)) if main.fit.gpu_share else []
-    for_host = list(_remedied(job, main, (stream, fewer_workers), host_load)) if main.fit.host_share else []
+    for_gpu = list(_remedied(job, main, TENSORS, gpu_load)) if main.fit.gpu_share else []
+    on_host = LOADER if main.fit.placement.gpus else LOADER + TENSORS  # without a GPU the host holds the tensors too
+    for_host = list(_remedied(job, main, on_host, host_load)) if main.fit.host_share else []
     yield from for_gpu
     yield from for_host
     yield from _hardware(job, main, [main, *for_host][-1], [main, *for_gpu][-1])

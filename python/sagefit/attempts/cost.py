@@ -20,16 +20,21 @@ REPEATS = 2
 """Training jobs that may follow one of an attempt that AWS lost, as modules/training-job writes it."""
 
 
+def usd_per_hour(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
+    """What an hour on demand costs, all instances of ``attempt`` together; None when a price is not known."""
+    known = [(price(each.instance_type, region, packaged=packaged), each.instance_count) for each in attempt.instances]
+    prices = [found.usd_per_hour * count for found, count in known if found]
+    return sum(prices) if len(prices) == len(known) else None
+
+
 def attempt_usd(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
-    """What ``attempt`` costs when it runs to its limit; None when no price is known.
+    """What ``attempt`` costs when it runs to its limit; None when no price is known. A search costs all it may try.
 
     Spot counts in full: its saving comes as fewer billed seconds and is not promised. ``packaged`` leaves refreshed
     prices aside, as everywhere in this file: for what has to come out the same on every machine.
     """
-    known = price(attempt.instance_type, region, packaged=packaged)
-    if known is None:
-        return None
-    return known.usd_per_hour * attempt.instance_count * attempt.max_runtime_seconds / 3600
+    usd = usd_per_hour(attempt, region, packaged=packaged)
+    return None if usd is None else usd * attempt.paid_seconds / 3600
 
 
 def worst_path(
@@ -73,7 +78,8 @@ def repeats_note(worst_usd: float) -> str:
 
 def is_estimated(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> bool:
     """Whether a price that the worst case rests on was published by nobody."""
-    known = [price(attempt.instance_type, region, packaged=packaged) for attempt in reachable(attempts)]
+    types = {each.instance_type for attempt in reachable(attempts) for each in attempt.instances}
+    known = [price(ml_type, region, packaged=packaged) for ml_type in types]
     return any(found is not None and found.estimated for found in known)
 
 

@@ -11,6 +11,7 @@ from sagefit.attempts.planned import PlannedAttempt
 from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
+from sagefit.job.images import processor_problems
 from sagefit.job.problem import Problem
 from sagefit.job.source import Key
 from sagefit.job.values import duration
@@ -35,7 +36,10 @@ def check_services(job: Job, attempts: Sequence[PlannedAttempt]) -> None:
 
 
 def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:
-    longest = sum((a.max_wait_seconds or a.max_runtime_seconds) + (a.max_pending_seconds or 0) for a in attempts)
+    if job.attempts == "auto":  # types that the job file names were judged with it
+        types = dict.fromkeys(attempt.instance_type for attempt in attempts)
+        yield from processor_problems(job, ((("resources", "instance_type"), ml_type) for ml_type in types))
+    longest = sum(attempt.longest_seconds for attempt in attempts)
     interval = job.resources.poll_interval
     if interval and longest > LOOKS * interval:
         yield Problem(
@@ -98,7 +102,8 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
     worst = worst_case_usd(attempts, region)
     where = f"{display(job.path)}: max_price"
     if worst is None:
-        missing = next(a.instance_type for a in reachable(attempts) if price(a.instance_type, region) is None)
+        types = (each.instance_type for attempt in reachable(attempts) for each in attempt.instances)
+        missing = next(ml_type for ml_type in types if price(ml_type, region) is None)
         raise SagefitError(
             f"{where}: no price of {missing} in {region} is known, so {job.max_price:.2f} USD cannot be promised",
             hint="remove max_price or use an instance type whose price is known",
@@ -110,7 +115,7 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
         raise SagefitError(
             f"{where}: a run can cost {worst:.2f} USD at worst in {region}{estimated}, by way of {path}, and the limit "
             f"is {job.max_price:.2f} USD",
-            hint="lower max_runtime or the number of attempts, choose cheaper instances, or raise max_price",
+            hint="lower max_runtime, tuning.max_jobs or the number of attempts, take cheaper types, or raise max_price",
             exit_code=REFUSED,
         )
 
@@ -122,9 +127,10 @@ def check_allowed(job: Job, attempts: Sequence[PlannedAttempt], allowed: Collect
     for the job file to say. Raises SagefitError (exit code 2).
     """
     for attempt in attempts:
-        if allowed and attempt.instance_type not in allowed:
+        other = [each.instance_type for each in attempt.instances if each.instance_type not in allowed]
+        if allowed and other:
             raise SagefitError(
-                f"{display(job.path)}: attempt {attempt.name} runs on {attempt.instance_type}, and the platform "
+                f"{display(job.path)}: attempt {attempt.name} runs on {', '.join(other)}, and the platform "
                 f"{job.platform} allows {', '.join(sorted(allowed))} only",
                 hint="list the types to choose from in resources.instance_type, or extend the platform's "
                 "allowed_instance_types",

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
+from sagefit.attempts.planned import PlannedAttempt
+from sagefit.catalog.candidate import Verdict
 from sagefit.catalog.choose import HEAD_ROOM, Candidate, candidates
+from sagefit.catalog.instances import instances
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Job
 from sagefit.memory import Workload
 
+WORST_LAST: tuple[Verdict, ...] = ("FITS", "UNKNOWN", "RISKY", "OOM")
 Types = Literal["auto"] | tuple[str, ...]
 
 
@@ -28,10 +32,12 @@ def choices(job: Job, workload: Workload) -> Sequence[Candidate]:
 
 
 def fallbacks(job: Job, workload: Workload) -> Sequence[Candidate]:
-    """What later attempts may use: those of a written list only, else any type."""
-    written = job.resources.instance_type
-    types: Types = "auto" if isinstance(written, str) else tuple(written)
-    return _judged(job, workload, types, job.resources.instance_count)
+    """What later attempts may use: those of a written list only, else any type; without a GPU where it has none."""
+    written, count = job.resources.instance_type, job.resources.instance_count
+    if not isinstance(written, str):
+        return _judged(job, workload, tuple(written), count)
+    on_cpu = written != "auto" and not instances()[written].gpu_count
+    return _judged(job, workload, "auto", count, gpu=False if on_cpu else None)
 
 
 def one(job: Job, workload: Workload, ml_type: str, count: int) -> Candidate:
@@ -39,12 +45,20 @@ def one(job: Job, workload: Workload, ml_type: str, count: int) -> Candidate:
     return _judged(job, workload, (ml_type,), count)[0]
 
 
-def _judged(job: Job, workload: Workload, types: Types, count: int) -> Sequence[Candidate]:
+def worst(job: Job, workload: Workload, attempt: PlannedAttempt) -> Candidate:
+    """``workload`` on what ``attempt`` runs on; of several groups on the one that holds it worst."""
+    found = [one(job, workload, each.instance_type, each.instance_count) for each in attempt.instances]
+    return max(found, key=lambda c: (WORST_LAST.index(c.verdict), max(c.gpu_share or 0.0, c.host_share or 0.0)))
+
+
+def _judged(job: Job, workload: Workload, types: Types, count: int, *, gpu: bool | None = None) -> Sequence[Candidate]:
     head_room = job.memory.head_room if job.memory else HEAD_ROOM
-    return _candidates(types, count, workload, head_room, job.resources.spot)
+    return _candidates(types, count, workload, head_room, job.resources.spot, gpu)
 
 
 @lru_cache(maxsize=32)  # one job asks for the same a few times
-def _candidates(types: Types, count: int, workload: Workload, head_room: float, spot: bool) -> tuple[Candidate, ...]:
-    found = candidates(types, count, workload, REFERENCE_REGION, head_room=head_room, spot=spot, packaged=True)
-    return tuple(found)
+def _candidates(
+    types: Types, count: int, workload: Workload, head_room: float, spot: bool, gpu: bool | None
+) -> tuple[Candidate, ...]:
+    region = REFERENCE_REGION
+    return tuple(candidates(types, count, workload, region, head_room=head_room, spot=spot, packaged=True, gpu=gpu))

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sagefit.job import Attempt, Job
-from sagefit.job.values import Hyperparameter, as_text
+from sagefit.job.tuning import Tuning
+from sagefit.job.values import Hyperparameter, as_text, duration
 
 if TYPE_CHECKING:
     from sagefit.catalog.choose import Candidate
+
+
+class Instances(NamedTuple):
+    """Instances of one type; ``name`` is that of their group, empty where an attempt has no groups."""
+
+    name: str
+    instance_type: str
+    instance_count: int
+
+    def __str__(self) -> str:
+        return f"{self.instance_count} x {self.instance_type}"
 
 
 @dataclass(frozen=True)
 class PlannedAttempt:
     """One attempt: nothing is left to a default. Times are in seconds.
 
-    ``fit`` is what the planner predicts for it: need, usable memory and verdict on its instance. None where the job
-    file says nothing of its memory.
+    ``fit`` is what the planner predicts for it: need, usable memory and verdict on its instance, of groups on the one
+    that holds it worst. None where the job file says nothing of its memory. With ``instance_groups`` there is no
+    ``instance_type``, and ``instance_count`` counts the instances of all groups. With ``tuning`` the attempt is a
+    search, and its limits are those of each of its training jobs.
     """
 
     name: str
@@ -35,25 +49,62 @@ class PlannedAttempt:
     max_pending_seconds: int | None
     next: dict[str, str]
     fit: Candidate | None = None
+    tuning: Tuning | None = None
+    instance_groups: tuple[Instances, ...] = ()
+
+    @property
+    def instances(self) -> tuple[Instances, ...]:
+        """What it runs on, by type."""
+        return self.instance_groups or (Instances("", self.instance_type, self.instance_count),)
+
+    @property
+    def hardware(self) -> str:
+        """What it runs on, in words."""
+        return " + ".join(map(str, self.instances))
+
+    @property
+    def longest_seconds(self) -> int:
+        """The longest it may take, waiting for capacity included."""
+        seconds = (self.max_wait_seconds or self.max_runtime_seconds) + (self.max_pending_seconds or 0)
+        return self.tuning.longest(seconds) if self.tuning else seconds
+
+    @property
+    def limit(self) -> str:
+        """Its time limit for people: ``1 h``, or of a search ``6 x 1 h``."""
+        return (
+            f"{self.tuning.jobs} x {duration(self.max_runtime_seconds)}"
+            if self.tuning
+            else duration(self.max_runtime_seconds)
+        )
+
+    @property
+    def paid_seconds(self) -> int:
+        """The most that its training jobs may train, together; each on all of its instances."""
+        seconds = self.max_runtime_seconds
+        return self.tuning.trained(seconds) if self.tuning else seconds
 
     def for_terraform(self) -> dict[str, Any]:
         """The fields of a Terraform attempt; of the prediction its fullest memory, in percent of what is usable."""
         fields = asdict(self)
-        del fields["fit"]
+        del fields["fit"], fields["tuning"], fields["instance_groups"]
+        if self.instance_groups:
+            del fields["instance_type"], fields["instance_count"]
+            fields["instance_groups"] = [group._asdict() for group in self.instance_groups]
         shares = [share for share in (self.fit.gpu_share, self.fit.host_share) if share is not None] if self.fit else []
         return fields | ({"memory_percent": round(100 * max(shares), 1)} if shares else {})
 
 
 def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAttempt:
-    """``attempt`` with what it leaves out taken from ``job.resources``, which then name a single instance type."""
+    """``attempt`` with what it leaves out taken from ``job.resources``, which then name one instance type or groups."""
     resources = job.resources
+    groups = tuple(Instances(g.name, g.instance_type, g.instance_count) for g in resources.instance_groups)
     spot = resources.spot if attempt.spot is None else attempt.spot
     pool = resources.warm_pool if isinstance(resources.warm_pool, int) and not spot else 0
     return PlannedAttempt(
         name=attempt.name,
         reason=attempt.reason,
-        instance_type=attempt.instance_type or str(resources.instance_type),
-        instance_count=attempt.instance_count or resources.instance_count,
+        instance_type="" if groups else attempt.instance_type or str(resources.instance_type),
+        instance_count=sum(g.instance_count for g in groups) or attempt.instance_count or resources.instance_count,
         spot=spot,
         hyperparameters=texts(attempt.hyperparameters),
         environment=texts(attempt.environment),
@@ -64,6 +115,8 @@ def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAtt
         max_pending_seconds=attempt.max_pending_seconds or resources.max_pending,
         next={str(kind): target for kind, target in attempt.next.items()},
         fit=replace(fit, spot=spot) if fit else None,
+        instance_groups=groups,
+        tuning=job.tuning,
     )
 
 

@@ -74,7 +74,8 @@ def fewer_workers(job: Job, given: Values, now: Workload) -> Remedy | None:
 def _remedy(job: Job, given: Values, name: str, reason: str, changes: Mapping[Knob, Hyperparameter]) -> Remedy | None:
     knobs = {field: name_of(job, field) for field in changes}
     values = {**given, **{knob: changes[field] for field, knob in knobs.items() if knob is not None}}
-    if None in knobs.values():
+    searched = job.tuning.ranges if job.tuning else {}
+    if any(knob is None or knob in searched for knob in knobs.values()):
         return None
     workload = read(job, {**job.hyperparameters, **values})
     took = all(getattr(workload, _FIELDS.get(field, field)) == value for field, value in changes.items())

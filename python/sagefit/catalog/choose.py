@@ -69,6 +69,7 @@ def candidates(
     head_room: float = HEAD_ROOM,
     spot: bool = False,
     packaged: bool = False,
+    gpu: bool | None = None,
 ) -> list[Candidate]:
     """The ways to run ``workload``, cheapest first, each with its verdict.
 
@@ -78,10 +79,13 @@ def candidates(
     calls for, up to 64; without one a sharded job (zero2, zero3) may grow to 8 instances where ``instance_count`` is
     less. Written types are all judged, and those not allowed or with too few GPUs for ``world_size`` never chosen.
     Unknown names raise KeyError.
-    ``packaged`` leaves refreshed prices aside, so that every machine gets the same order.
+    ``packaged`` leaves refreshed prices aside, so that every machine gets the same order. ``gpu`` says whether
+    ``"auto"`` means types with GPUs, where the model alone shall not decide over it.
     """
     automatic = types == "auto"
-    names = _automatic(needs_gpu(workload), _needs_ampere(workload)) if automatic else tuple(dict.fromkeys(types))
+    with_gpu = needs_gpu(workload) if gpu is None else gpu
+    ampere = with_gpu is True and _needs_ampere(workload)
+    names = _automatic(with_gpu, ampere) if automatic else tuple(dict.fromkeys(types))
     offers = _offers(region, packaged)
     predictions: dict[Placement, Prediction | None] = {}
     found = []

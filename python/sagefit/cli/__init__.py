@@ -19,6 +19,7 @@ from sagefit.errors import DONE, FAILED, INTERRUPTED, INVALID, SagefitError
 COMMANDS = {
     "size": "sagefit.cli.size",
     "trace": "sagefit.memory.trace.cli",
+    "init": "sagefit.cli.init",
     "render": "sagefit.cli.jobs",
     "plan": "sagefit.cli.jobs",
     "apply": "sagefit.cli.jobs",
@@ -34,6 +35,7 @@ COMMANDS = {
     "review": "sagefit.cli.review",
     "cloud": "sagefit.cloud.cli",
     "platform": "sagefit.cli.platforms",
+    "examples": "sagefit.cli.examples",
     "catalog": "sagefit.catalog.cli",
 }
 

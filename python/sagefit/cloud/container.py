@@ -36,6 +36,7 @@ class Container:
     on_line: Callable[[str], None]
     disk_limit: int = 0  # 0: none
     own_disk: bool = False  # a file system of that size; else its size is watched
+    measure: bool = False  # keep the peak of its memory
     temporary: str = field(default="", init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _watch: MemoryWatch | None = field(default=None, init=False)
@@ -85,7 +86,7 @@ class Container:
         )
         self._pump = threading.Thread(target=self._read_lines, daemon=True)
         self._pump.start()
-        self._watch = MemoryWatch(self._process.pid, self.memory_limit)
+        self._watch = MemoryWatch(self._process.pid, self.memory_limit, measure=self.measure)
         self._watch.start()
         self._cpu = (time.monotonic(), {})
 
@@ -161,6 +162,11 @@ class Container:
     def memory_kills(self) -> int:
         """How many of its processes were killed for memory."""
         return self._watch.kills if self._watch else 0
+
+    @property
+    def memory_peak(self) -> int:
+        """Bytes in use at the fullest moment that was looked at; 0 where none was."""
+        return self._watch.peak if self._watch else 0
 
     @property
     def failure(self) -> str | None:

@@ -9,6 +9,7 @@ A list is a lock file with hashes where one fits every machine. PyTorch's and Te
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import re
 import venv
@@ -61,6 +62,17 @@ def environment(framework: str, requirements: bytes | None = None) -> Path:
     else:
         base = _built(framework, content, lambda folder: _build(folder, listed))
     return _on_top(f"{framework}-with", base, requirements) if requirements else base
+
+
+def versions(framework: str) -> dict[str, str]:
+    """Name and installed version of the packages that a framework's list names; none for what has no list."""
+    if not any(_LISTS.glob(f"{framework}.*")):
+        return {}
+    listed = _packages_of(framework)
+    names = re.findall(r"^([\w.-]+)==", listed.read_text(), re.MULTILINE) if listed else []
+    where = [str(environments.packages(environment(framework)))]
+    found = {found.name: found.version for found in importlib.metadata.distributions(path=where)}
+    return (versions(_ON[framework]) if framework in _ON else {}) | {n: found[n] for n in names if n in found}
 
 
 def layer(parent: Path, folder: Path) -> Path:

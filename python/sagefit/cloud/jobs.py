@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from sagefit.cloud.faults import Outcome
 
+HOMOGENEOUS = "homogeneousCluster"
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 _MESSAGES = {
     "Starting": "Starting the training job",
@@ -30,6 +31,14 @@ _REASON_LIMIT = 1024
 def now() -> datetime:
     """The time, with its zone."""
     return datetime.now(timezone.utc)
+
+
+class InstanceGroup(NamedTuple):
+    """Some of a job's instances, all of one type."""
+
+    name: str
+    instance_type: str
+    size: int
 
 
 class TrainingJob:
@@ -70,20 +79,33 @@ class TrainingJob:
     # -- what was asked -------------------------------------------------------------------------------------------
 
     @property
+    def groups(self) -> list[InstanceGroup]:
+        """Its instances by group; a job without groups is one group, named as AWS names it."""
+        resources: dict[str, Any] = self.request["ResourceConfig"]
+        groups = resources.get("InstanceGroups")
+        if not groups:
+            return [InstanceGroup(HOMOGENEOUS, resources["InstanceType"], resources["InstanceCount"])]
+        return [InstanceGroup(g["InstanceGroupName"], g["InstanceType"], g["InstanceCount"]) for g in groups]
+
+    @property
     def instance_type(self) -> str:
         """The type of its instances; of the first group where it has groups."""
-        return str(self._shape()["InstanceType"])
+        return self.groups[0].instance_type
 
     @property
     def instance_count(self) -> int:
         """How many instances it runs on."""
-        groups = self.request["ResourceConfig"].get("InstanceGroups") or [self._shape()]
-        return sum(int(group["InstanceCount"]) for group in groups)
+        return sum(group.size for group in self.groups)
 
-    def _shape(self) -> dict[str, Any]:
-        resources: dict[str, Any] = self.request["ResourceConfig"]
-        groups = resources.get("InstanceGroups")
-        return groups[0] if groups else resources
+    def instances_of(self, instance_type: str) -> int:
+        """How many of its instances are of a type."""
+        return sum(group.size for group in self.groups if group.instance_type == instance_type)
+
+    @property
+    def hosts(self) -> list[tuple[str, InstanceGroup]]:
+        """The names of its hosts, ``algo-N`` through all groups, each with its group."""
+        members = [group for group in self.groups for _ in range(group.size)]
+        return [(f"algo-{number}", group) for number, group in enumerate(members, 1)]
 
     @property
     def spot(self) -> bool:

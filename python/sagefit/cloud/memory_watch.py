@@ -13,6 +13,7 @@ import psutil
 _LOG = logging.getLogger(__name__)
 _INTERVAL = 0.02
 _TREE_INTERVAL = 0.1
+_PEAK_INTERVAL = 0.1
 _DEATH_SECONDS = 2.0
 
 
@@ -23,14 +24,16 @@ class MemoryWatch(threading.Thread):
     it. Only when it is over the limit the exact figure is worked out from proportional sizes.
     """
 
-    def __init__(self, pid: int, limit_bytes: int) -> None:
+    def __init__(self, pid: int, limit_bytes: int, *, measure: bool = False) -> None:
         super().__init__(name=f"memory-watch-{pid}", daemon=True)
         self._root = psutil.Process(pid)
         self._limit = limit_bytes
         self._tree: list[psutil.Process] = []
         self._tree_read = 0.0
         self._ended = threading.Event()
+        self._measure, self._measured = measure, 0.0
         self.kills = 0
+        self.peak = 0
 
     def run(self) -> None:
         """Sample until told to stop."""
@@ -38,6 +41,9 @@ class MemoryWatch(threading.Thread):
             sizes = [_resident(process) for process in self._processes()]
             if sum(sizes) > self._limit:
                 self._enforce()
+            if self._measure and time.monotonic() - self._measured > _PEAK_INTERVAL:
+                self.peak = max(self.peak, self.used())
+                self._measured = time.monotonic()
 
     def stop(self) -> None:
         """Stop watching."""
@@ -68,6 +74,7 @@ class MemoryWatch(threading.Thread):
     def _enforce(self) -> None:
         sizes = {process: _charged(process) for process in self._processes()}
         total = sum(sizes.values())
+        self.peak = max(self.peak, total)
         if total <= self._limit:
             return
         victim = max(sizes, key=lambda process: sizes[process])

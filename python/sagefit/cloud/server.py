@@ -24,6 +24,7 @@ from sagefit.cloud.calls import CallLog, calls_path
 from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.gateway import Gateway
+from sagefit.cloud.machine import Machine
 
 _LOG = logging.getLogger("sagefit.cloud.server")  # as a program its own name would be __main__
 
@@ -53,7 +54,7 @@ def main() -> None:
     )
     runs = paths.cloud_home() / "runs"
     shutil.rmtree(runs, ignore_errors=True)
-    executor = Executor(runs, memory_scale=options.memory_scale, instance=me.instance, own_mounts=own_mounts)
+    executor = Executor(Machine(runs, memory_scale=options.memory_scale, instance=me.instance, own_mounts=own_mounts))
     extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults())
 
     def status() -> dict[str, object]:

@@ -8,11 +8,13 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
 from sagefit.cloud import clients
+
+_Item = TypeVar("_Item")
 
 
 class DataError(Exception):
@@ -52,34 +54,48 @@ def relative_name(prefix: str, key: str) -> str:
     return key[prefix.rfind("/") + 1 :]
 
 
-def download_channel(region: str, channel: dict[str, Any], folder: Path, host: int, hosts: int) -> int:
-    """Fill one channel's folder for one of the hosts; returns the number of objects."""
-    folder.mkdir(parents=True, exist_ok=True)
+def objects_of(region: str, channel: dict[str, Any]) -> list[tuple[S3Uri, str]]:
+    """All objects of a channel in their order, each with its path below the channel's folder."""
     source = channel["DataSource"].get("S3DataSource")
     name = channel["ChannelName"]
     if source is None:
         raise DataError(f"channel {name}: the embedded cloud has no file systems, use S3")
     uri = S3Uri.parse(source["S3Uri"])
+    if source["S3DataType"] == "S3Prefix":
+        return [(uri._replace(key=key), relative_name(uri.key, key)) for key in keys_under(region, uri)]
+    if source["S3DataType"] == "ManifestFile":
+        return list(_manifest(region, uri))
+    raise DataError(f"channel {name}: the embedded cloud cannot read S3DataType {source['S3DataType']}")
+
+
+def download_channel(region: str, channel: dict[str, Any], folder: Path, host: int, hosts: int) -> int:
+    """Fill one channel's folder for one of the hosts; returns the number of objects."""
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        if source["S3DataType"] == "S3Prefix":
-            objects = [(uri._replace(key=key), relative_name(uri.key, key)) for key in keys_under(region, uri)]
-        elif source["S3DataType"] == "ManifestFile":
-            objects = list(_manifest(region, uri))
-        else:
-            raise DataError(f"channel {name}: the embedded cloud cannot read S3DataType {source['S3DataType']}")
-        if source.get("S3DataDistributionType") == "ShardedByS3Key":
-            objects = objects[host::hosts]
+        objects = part_of(objects_of(region, channel), channel, host, hosts)
         for where, path in objects:
             download(region, where, _inside(folder, path))
     except ClientError as error:
         raise DataError(f"Data download failed:{error}") from error
     if not objects and hosts == 1:
-        raise DataError(f"Data download failed:No S3 objects found under {source['S3Uri']}")
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        raise DataError(f"Data download failed:No S3 objects found under {uri}")
     return len(objects)
 
 
+def part_of(objects: list[_Item], channel: dict[str, Any], host: int, hosts: int) -> list[_Item]:
+    """What one of the hosts gets of a channel: everything, or its share."""
+    sharded = channel["DataSource"]["S3DataSource"].get("S3DataDistributionType") == "ShardedByS3Key"
+    return objects[host::hosts] if sharded else objects
+
+
+def read(region: str, source: S3Uri) -> Any:
+    """An object as a stream of bytes."""
+    return clients.internal("s3", region).get_object(Bucket=source.bucket, Key=source.key)["Body"]
+
+
 def _manifest(region: str, uri: S3Uri) -> Iterator[tuple[S3Uri, str]]:
-    body = clients.internal("s3", region).get_object(Bucket=uri.bucket, Key=uri.key)["Body"].read()
+    body = read(region, uri).read()
     try:
         first, *names = json.loads(body)
         prefix = S3Uri.parse(first["prefix"])
@@ -99,9 +115,8 @@ def _inside(folder: Path, name: str) -> Path:
 def download(region: str, source: S3Uri, path: Path) -> None:
     """Copy one object into a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    body = clients.internal("s3", region).get_object(Bucket=source.bucket, Key=source.key)["Body"]
     with path.open("wb") as file:
-        shutil.copyfileobj(body, file)
+        shutil.copyfileobj(read(region, source), file)
 
 
 def upload(region: str, path: Path, target: S3Uri) -> None:

@@ -25,6 +25,7 @@ class JobLog:
 
     region: str
     stream: str
+    group: str = LOG_GROUP
     _lines: list[tuple[int, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _made: bool = False
@@ -41,12 +42,12 @@ class JobLog:
             lines, self._lines = self._lines, []
         logs = clients.internal("logs", self.region)
         if not self._made:
-            _ignore_existing(logs.create_log_group, logGroupName=LOG_GROUP)
-            _ignore_existing(logs.create_log_stream, logGroupName=LOG_GROUP, logStreamName=self.stream)
+            _ignore_existing(logs.create_log_group, logGroupName=self.group)
+            _ignore_existing(logs.create_log_stream, logGroupName=self.group, logStreamName=self.stream)
             self._made = True
         for start in range(0, len(lines), _BATCH):
             events = [{"timestamp": when, "message": line} for when, line in lines[start : start + _BATCH]]
-            logs.put_log_events(logGroupName=LOG_GROUP, logStreamName=self.stream, logEvents=events)
+            logs.put_log_events(logGroupName=self.group, logStreamName=self.stream, logEvents=events)
 
 
 def _ignore_existing(create: Any, **names: str) -> None:
@@ -75,10 +76,14 @@ class JobMetrics:
                     value = float(match.group(1))
                 except (ValueError, IndexError, TypeError):
                     continue
-                datum = {"MetricName": name, "Value": value, "Timestamp": datetime.now(timezone.utc)}
-                with self._lock:
-                    self._found.append(datum)
-                    self._last[name] = datum
+                self.add(name, value)
+
+    def add(self, name: str, value: float) -> None:
+        """Take one value."""
+        datum = {"MetricName": name, "Value": value, "Timestamp": datetime.now(timezone.utc)}
+        with self._lock:
+            self._found.append(datum)
+            self._last[name] = datum
 
     def flush(self) -> None:
         """Publish what was found."""

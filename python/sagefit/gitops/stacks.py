@@ -156,11 +156,7 @@ def inputs(stack: Stack, root: Path = ROOT) -> list[Input]:
 
 def _of_job(job: Job) -> list[Input]:
     found = [Input(job.path, "job file"), Input(tfvars_path(job), "rendered file")]
-    if job.code:
-        found.append(Input(job.local(job.code.source_dir), "code"))
-    for name, channel in sorted(job.channels.items()):
-        if channel.is_local and channel.uri:
-            found.append(Input(job.local(channel.uri), f"input {name}"))
+    found += [Input(path, what) for what, path in job.uploads]
     if isinstance(job.memory, Memory) and isinstance(job.memory.model, str):
         model = job.local(job.memory.model)
         if model.exists() or model.suffix == ".json":

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
 from sagefit.job.problem import Problem, refusal
+from sagefit.job.processing import step_problems
 from sagefit.job.rules import problems
 from sagefit.job.source import Key, read
 from sagefit.paths import JOBS, display
@@ -46,7 +47,7 @@ def load_job(reference: str, names: JobNames | None = None) -> Job:
     except ValidationError as error:
         raise refusal(path, lines, [Problem(*told) for told in _explain_all(error, data)]) from error
     job._path, job._lines = path.resolve(), lines
-    found = list(problems(job))
+    found = [*problems(job), *step_problems(job)]
     twin = (names or JobNames()).twin(job)
     if twin:
         message = f"{job.name!r} is also the name of the job in {display(twin)}"
@@ -216,11 +217,9 @@ def _real_field(location: tuple[int | str, ...], data: Any) -> Key:
 
 
 def _is_branch(part: str) -> bool:
-    return (
-        part in ("str", "int", "float", "bool", "Channel", "Schedule", "transformer", "convnet", "vision", "tabular")
-        or part == "measured"
-        or "[" in part
-    )
+    """Whether pydantic names a type here: a class, as no field is called, or one of few words."""
+    branches = ("str", "int", "float", "bool", "transformer", "convnet", "vision", "tabular", "measured")
+    return part in branches or part[:1].isupper() or "[" in part
 
 
 def _suggestion(field: Key) -> str:
@@ -235,7 +234,7 @@ def _fields_at(path: Key) -> list[str]:
     for part in path:
         annotations = [model.model_fields[part].annotation for model in models if part in model.model_fields]
         models = [nested for annotation in annotations for nested in _models_in(annotation)] or models
-    return sorted({name for model in models for name in model.model_fields})
+    return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -14,8 +14,10 @@ from pydantic import Field, PrivateAttr
 from sagefit.errors import SagefitError
 from sagefit.job.memory_model import Memory
 from sagefit.job.problem import Problem, refusal
+from sagefit.job.processing_model import MAX_STEPS, Step
 from sagefit.job.source import Key, Lines, line_of
-from sagefit.job.values import Fields, Hyperparameter, Name, PlatformName, Scalar, Seconds
+from sagefit.job.tuning import Tuning
+from sagefit.job.values import Code, Fields, Hyperparameter, Name, PlatformName, Scalar, Seconds, Source
 from sagefit.paths import JOBS, display
 
 MAX_RUN_SECONDS = 28 * 86400
@@ -36,22 +38,17 @@ FailureClass = Literal[
 ]
 
 
-class Code(Fields):
-    """The training code: a folder and the script in it that starts."""
-
-    source_dir: str
-    entry_point: str
-    arguments: list[str] = []
-    exclude: list[str] = []
-
-
 class Image(Fields):
-    """The container image: exactly one of uri, repository, framework, algorithm or algorithm_arn."""
+    """The container image: exactly one of uri, repository, framework, algorithm or algorithm_arn.
+
+    ``build`` is the folder of a Dockerfile; what `sagefit image` makes of it is pinned beside the job file.
+    """
 
     uri: str | None = None
     repository: str | None = None
     tag: str | None = None
     digest: str | None = None
+    build: str | None = None
     framework: str | None = None
     algorithm: str | None = None
     algorithm_arn: str | None = None
@@ -68,10 +65,9 @@ class FileSystem(Fields):
     access_mode: Literal["ro", "rw"] = "ro"
 
 
-class Channel(Fields):
-    """One input channel: an S3 uri, a local file or folder, or a file system."""
+class Channel(Source):
+    """One input channel: an S3 uri, a local file or folder, a file system, or the output of a processing step."""
 
-    uri: str | None = None
     file_system: FileSystem | None = None
     mode: Literal["File", "Pipe", "FastFile"] | None = None
     s3_data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] = "S3Prefix"
@@ -81,11 +77,15 @@ class Channel(Fields):
     content_type: str | None = None
     shuffle_seed: int | None = None
     attribute_names: list[str] = []
+    instance_groups: list[str] = []
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the data lies on this machine and Terraform uploads it."""
-        return self.uri is not None and "://" not in self.uri
+
+class InstanceGroup(Fields):
+    """Some of the instances of a job that runs on more than one type at once."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    instance_type: str
+    instance_count: Annotated[int, Field(ge=1)] = 1
 
 
 class Resources(Fields):
@@ -93,6 +93,7 @@ class Resources(Fields):
 
     instance_type: str | Annotated[list[str], Field(min_length=1)] = "auto"
     instance_count: Annotated[int, Field(ge=1)] = 1
+    instance_groups: Annotated[list[InstanceGroup], Field(max_length=5)] = []
     instance_quota: Annotated[int, Field(ge=1)] = 20
     volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
     spot: bool = False
@@ -157,6 +158,7 @@ class Job(Fields):
     description: str = ""
     code: Code | None = None
     image: Image
+    processing: Annotated[list[Step], Field(max_length=MAX_STEPS)] = []
     inputs: Annotated[dict[str, str | Channel], Field(max_length=18)] = {}
     hyperparameters: dict[str, Hyperparameter] = {}
     environment: dict[str, Scalar] = {}
@@ -164,6 +166,7 @@ class Job(Fields):
     metrics: list[MetricDefinition] = []
     max_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     memory: Memory | None = None
+    tuning: Tuning | None = None
     attempts: Literal["auto"] | Annotated[list[Attempt], Field(min_length=1, max_length=20)] = "auto"
     schedule: str | Schedule | None = None
     tags: dict[str, str] = {}
@@ -180,6 +183,26 @@ class Job(Fields):
     def channels(self) -> dict[str, Channel]:
         """The inputs, with the short form (a bare uri) written out."""
         return {name: Channel(uri=c) if isinstance(c, str) else c for name, c in self.inputs.items()}
+
+    @property
+    def written_attempts(self) -> list[Attempt] | None:
+        """The attempts of the file; None where Sagefit makes them. For groups it chooses nothing: they are one."""
+        if self.attempts != "auto":
+            return self.attempts
+        return [Attempt(name="main")] if self.resources.instance_groups else None
+
+    @property
+    def uploads(self) -> list[tuple[str, Path]]:
+        """What Terraform ships from this machine, and where it lies: code and local data, those of the steps too."""
+        found = [("code", self.local(self.code.source_dir))] if self.code else []
+        found += [(f"input {n}", self.local(c.uri)) for n, c in sorted(self.channels.items()) if c.is_local and c.uri]
+        for step in self.processing:
+            if step.code:
+                found.append((f"code of {step.name}", self.local(step.code.source_dir)))
+            for name, source in sorted(step.sources.items()):
+                if source.is_local and source.uri:
+                    found.append((f"input {name} of {step.name}", self.local(source.uri)))
+        return found
 
     @property
     def reference(self) -> str:

@@ -13,62 +13,35 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sagefit.catalog import instances, suggest
+from sagefit.job.groups import group_problems
+from sagefit.job.images import image_problems, processor_problems
 from sagefit.job.memory_rules import memory_problems
 from sagefit.job.model import Attempt, Channel, Job, Schedule
 from sagefit.job.problem import Problem
+from sagefit.job.secrets import looks_secret, secret
 from sagefit.job.source import Key
+from sagefit.job.tuning_rules import tuning_problems
 from sagefit.job.values import as_text, duration
 
-_SECRET_VALUE = re.compile(
-    r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
-    r"|\bhf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{16,}|\bxox[abprs]-|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\."
-    r"|\bglpat-[A-Za-z0-9_-]{16,}|://[^/\s:@]+:[^/\s:@]+@"
-)
-_SECRET_NAME = {"password", "passwd", "secret", "token", "apikey", "credential", "credentials"}
 _OWN_CHANNELS = {"code", "sagefit"}
 
 
 def problems(job: Job) -> Iterator[Problem]:
     """Everything wrong with ``job`` that its types alone do not show."""
-    yield from _image(job)
+    yield from image_problems(job)
+    yield from processor_problems(job, _types(job))
     yield from _code(job)
     for name, channel in job.channels.items():
         yield from _channel(job, name, channel)
     yield from _texts(job)
     yield from _resources(job)
     yield from memory_problems(job)
-    if job.attempts != "auto":
-        yield from _attempts(job, job.attempts)
+    yield from tuning_problems(job)
+    yield from group_problems(job)
+    if job.written_attempts is not None:
+        yield from _attempts(job, job.written_attempts)
     else:
         yield from _choice(job)
-
-
-def _image(job: Job) -> Iterator[Problem]:
-    image = job.image
-    ways = {
-        "uri": image.uri,
-        "repository": image.repository,
-        "framework": image.framework,
-        "algorithm": image.algorithm,
-        "algorithm_arn": image.algorithm_arn,
-    }
-    given = [name for name, value in ways.items() if value is not None]
-    if len(given) != 1:
-        said = " and ".join(given) if given else "none of them"
-        yield Problem(
-            ("image",), f"exactly one of {', '.join(ways)} says which image; this job gives {said}", "keep one"
-        )
-        return
-    if given[0] in ("framework", "algorithm") and image.version is None:
-        yield Problem(("image",), f"{given[0]} {ways[given[0]]!r} has no version", "add image.version")
-    if given == ["repository"] and (image.tag is None) == (image.digest is None):
-        yield Problem(("image",), "a repository needs a tag or a digest, and not both", "add image.tag or image.digest")
-    if job.code is None and given[0] == "framework":
-        yield Problem(
-            ("code",), "a framework image trains with your script", "add code.source_dir and code.entry_point"
-        )
-    if job.code is not None and given[0] in ("algorithm", "algorithm_arn"):
-        yield Problem(("code",), "a built-in algorithm brings its own code", "remove code, or use image.framework")
 
 
 def _code(job: Job) -> Iterator[Problem]:
@@ -101,7 +74,7 @@ def _code(job: Job) -> Iterator[Problem]:
         field: Key = ("code", "arguments", index)
         name, _, value = argument.lstrip("-").partition("=")
         if looks_secret(name, value or name):
-            yield _secret(field)
+            yield secret(field)
         if "\n" in argument or not 1 <= len(argument) <= 256:
             yield Problem(
                 field, "an argument is one line of 1 to 256 characters", "shorten it, or use a hyperparameter"
@@ -122,8 +95,8 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
         yield Problem(field, "a channel name has 1 to 64 letters, digits, dots, hyphens or underscores", "rename it")
     if name in _OWN_CHANNELS:
         yield Problem(field, f"the channel name {name!r} is used by Sagefit itself", "rename it")
-    if (channel.uri is None) == (channel.file_system is None):
-        yield Problem(field, "a channel is either a uri or a file_system", "keep one of the two")
+    if [channel.uri, channel.file_system, channel.step_output].count(None) != 2:
+        yield Problem(field, "a channel is one of: a uri, a file_system, from a processing step", "keep one of them")
         return
     mode = channel.mode or job.resources.input_mode
     if channel.is_local:
@@ -204,28 +177,7 @@ def _text(field: Key, key: str, raw: object, max_key: int, max_value: int) -> It
             field, f"{len(value)} characters; SageMaker takes {max_value}", "put it into a file of the code or data"
         )
     if looks_secret(key, value):
-        yield _secret(field)
-
-
-def _secret(field: Key) -> Problem:
-    return Problem(
-        field,
-        "the value looks like a secret, and job definitions, plans and logs are readable",
-        "keep it in Secrets Manager and let the script read it with the execution role",
-    )
-
-
-def looks_secret(name: str, value: str) -> bool:
-    """Whether a value is shaped like a credential, or is a long word under a name that says so.
-
-    References (ARNs, paths, ``s3://``) and numbers are not secrets.
-    """
-    if _SECRET_VALUE.search(value):
-        return True
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_")
-    named = bool(_SECRET_NAME & set(words)) or {"api", "key"} <= set(words) or {"access", "key"} <= set(words)
-    opaque = bool(re.fullmatch(r"[^\s/:]{8,}", value)) and not re.fullmatch(r"[\d.]+", value)
-    return named and opaque
+        yield secret(field)
 
 
 def _resources(job: Job) -> Iterator[Problem]:
@@ -298,7 +250,7 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
             yield Problem((*field, "name"), f"{attempt.name!r} is the name of an earlier attempt", "rename it")
         if attempt.instance_type is not None:
             yield from _instance_type((*field, "instance_type"), attempt.instance_type)
-        elif not isinstance(default, str) or default == "auto":
+        elif not job.resources.instance_groups and (not isinstance(default, str) or default == "auto"):
             yield Problem(field, "no instance type", "add instance_type here or one type in resources.instance_type")
         yield from _instance_count(job, (*field, "instance_count"), attempt.instance_count or 1)
         for kind, target in attempt.next.items():
@@ -342,6 +294,8 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
 
 
 def _types(job: Job) -> Iterator[tuple[Key, str]]:
+    for index, group in enumerate(job.resources.instance_groups):
+        yield ("resources", "instance_groups", index, "instance_type"), group.instance_type
     own = job.resources.instance_type
     for ml_type in own if isinstance(own, list) else [own]:
         yield ("resources", "instance_type"), ml_type

@@ -21,6 +21,27 @@ class Fields(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class Code(Fields):
+    """The code of a container: a folder and the script in it that starts."""
+
+    source_dir: str
+    entry_point: str
+    arguments: list[str] = []
+    exclude: list[str] = []
+
+
+class Source(Fields):
+    """Where data comes from: an S3 uri, a local file or folder, or ``STEP/OUTPUT`` of a processing step."""
+
+    uri: str | None = None
+    step_output: str | None = Field(default=None, alias="from")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the data lies on this machine and Terraform uploads it."""
+        return self.uri is not None and "://" not in self.uri
+
+
 def _seconds(value: Any) -> Any:
     if isinstance(value, str):
         parts = _DURATION.findall(value)

@@ -15,6 +15,7 @@ CODE = "code"  # the channel with the training code
 OWN = "sagefit"  # the channel with this launcher
 HIDDEN = (CODE, OWN)
 TOOLKIT = "sagemaker_"
+OBJECTIVE = "_tuning_objective_metric"  # what SageMaker adds to the hyperparameters of a tuning job's training jobs
 
 
 class CannotStartError(Exception):
@@ -69,10 +70,10 @@ def read_job(root: Path) -> Job:
         hosts=[str(name) for name in resources.get("hosts", [host])],
         instance_type=str(resources.get("current_instance_type", "")),
         network_interface=str(resources.get("network_interface_name", "")),
-        hyperparameters={key: value for key, value in raw.items() if not key.startswith(TOOLKIT)},
-        settings={key: value for key, value in raw.items() if key.startswith(TOOLKIT)},
+        hyperparameters={key: value for key, value in raw.items() if not key.startswith((TOOLKIT, OBJECTIVE))},
+        settings={key: value for key, value in raw.items() if key.startswith((TOOLKIT, OBJECTIVE))},
         channels={name: value for name, value in channels.items() if name not in HIDDEN},
-        checkpoints=_checkpoints(root),
+        checkpoints=_checkpoints(root) / _trial(raw),
     )
 
 
@@ -183,6 +184,11 @@ def _typed(value: object) -> object:
         return json.loads(value)
     except ValueError:
         return value
+
+
+def _trial(hyperparameters: dict[str, str]) -> str:
+    """A folder of its own for a training job that shares its checkpoints with others; empty for one that does not."""
+    return os.environ.get("TRAINING_JOB_NAME", "") if OBJECTIVE in hyperparameters else ""
 
 
 def _checkpoints(root: Path) -> Path:

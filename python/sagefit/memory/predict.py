@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sagefit.memory import bounds, host, transformer, vision
+from sagefit.memory import bounds, cpu, host, transformer, vision
 from sagefit.memory.learned import corrected
 from sagefit.memory.trace import device_phases
 from sagefit.memory.workload import (
@@ -42,11 +42,10 @@ def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
     on_host = host.phases(workload, placement)
     gpu = None
     if isinstance(model, Transformer | Vision | Traced):
-        tensors = _gpu_phases(workload, placement)
         if placement.gpus_per_host:
-            gpu = _estimate(tensors, bounds.gpu_ratio(workload))
+            gpu = _estimate(_gpu_phases(workload, placement), bounds.gpu_ratio(workload))
         else:
-            on_host = _together(on_host, tensors)
+            on_host = cpu.together(on_host, workload, placement)
     return Prediction(
         host=_estimate(on_host, bounds.host_ratio(workload)),
         gpu=gpu,
@@ -77,15 +76,6 @@ def _measured(workload: Workload, model: Measured, placement: Placement) -> Pred
 
     gpu = estimate(model.gpu_gib) if model.gpu_gib and placement.gpus_per_host else None
     return Prediction(estimate(model.host_gib), gpu, workload.notes, "measured")
-
-
-def _together(on_host: Phases, tensors: Phases) -> Phases:
-    """Tensors of a model that is trained by the CPU, beside what the host holds anyway."""
-    resident = max(on_host.values(), key=lambda parts: sum(parts.values()))
-    return {
-        phase: {**resident, **{name: size for name, size in parts.items() if name != "framework"}}
-        for phase, parts in tensors.items()
-    }
 
 
 def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve
 from sagefit.memory.reader import Reader
+from sagefit.memory.searched import most_demanding
 from sagefit.memory.trace.store import with_trace
 from sagefit.memory.values import ATTENTIONS, OPTIMIZERS
 from sagefit.memory.workload import Tabular, Transformer, Vision, Workload
@@ -30,9 +31,13 @@ def read(job: Job, hyperparameters: Mapping[str, object] | None = None) -> Workl
     """The workload of ``job`` with ``hyperparameters``: the job's own, or those merged with an attempt's.
 
     Its model is the traced one where there is a trace of exactly these inputs, else as `described`, which raises too.
-    Peaks of earlier runs that tell of it come with it.
+    Peaks of earlier runs that tell of it come with it. A job that tunes is the most demanding of its trials.
     """
-    return with_peaks(job, job.hyperparameters if hyperparameters is None else hyperparameters, _traced)
+    return most_demanding(job, job.hyperparameters if hyperparameters is None else hyperparameters, _with_peaks)
+
+
+def _with_peaks(job: Job, hyperparameters: Mapping[str, object]) -> Workload:
+    return with_peaks(job, hyperparameters, _traced)
 
 
 def _traced(job: Job, hyperparameters: Mapping[str, object]) -> Workload:

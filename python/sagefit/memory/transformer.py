@@ -49,10 +49,11 @@ def worst_stack(model: Transformer, workload: Workload, placement: Placement) ->
 
 
 def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
-    return with_overhead(_phases(model, workload, placement, PROFILES[stack]), workload.ranks(placement))
+    return with_overhead(tensor_phases(model, workload, placement, PROFILES[stack]), workload.ranks(placement))
 
 
-def _phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
+def tensor_phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
+    """Bytes of tensors of one rank by phase and part, under the stack that ``profile`` describes."""
     state = model_state(workload, placement, profile, sizes(model, workload, profile))
     logits = activations.logits(model, workload, profile) * workload.micro_batch * workload.sequence_length
     saved = _Saved.of(model, workload, profile)

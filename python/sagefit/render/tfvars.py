@@ -19,8 +19,9 @@ from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
-from sagefit.job.model import Channel, FailureClass, Job, Schedule
-from sagefit.job.values import as_text, duration
+from sagefit.job.model import FailureClass, Job, Schedule
+from sagefit.job.processing_model import Step
+from sagefit.job.values import Code, Source, as_text
 from sagefit.paths import JOB_ROOT, display
 from sagefit.render import hcl
 
@@ -108,33 +109,55 @@ def _identity(job: Job) -> dict[str, Any]:
 
 
 def _training(job: Job) -> dict[str, Any]:
-    code = None
-    if job.code:
-        code = _given(
-            job.code.model_dump(exclude_defaults=True) | {"source_dir": _from_job_root(job, job.code.source_dir)}
-        )
     schedule = Schedule(expression=job.schedule) if isinstance(job.schedule, str) else job.schedule
     return _given(
         {
             "image": _given(job.image.model_dump(exclude_defaults=True)),
-            "code": code,
-            "channels": {name: _channel(job, channel) for name, channel in sorted(job.channels.items())},
+            "code": _code(job, job.code),
+            "processing": [_step(job, step) for step in job.processing] or None,
+            "channels": {name: _source(job, channel) for name, channel in sorted(job.channels.items())},
             "hyperparameters": {key: as_text(value) for key, value in sorted(job.hyperparameters.items())},
             "environment": {key: as_text(value) for key, value in sorted(job.environment.items())},
             "metric_definitions": [metric.model_dump() for metric in job.metrics] or None,
             "schedule": schedule.model_dump() if schedule else None,
+            "tuning": job.tuning.for_terraform() if job.tuning else None,
             "tags": dict(sorted(job.tags.items())) or None,
         }
     )
 
 
-def _channel(job: Job, channel: Channel) -> dict[str, Any]:
-    fields = channel.model_dump(exclude_defaults=True, exclude={"uri"})
-    if channel.uri is None:
+def _code(job: Job, code: Code | None) -> dict[str, Any] | None:
+    if code is None:
+        return None
+    return _given(code.model_dump(exclude_defaults=True) | {"source_dir": _from_job_root(job, code.source_dir)})
+
+
+def _step(job: Job, step: Step) -> dict[str, Any]:
+    """A processing step; what is left out has the module's own default, which is the job file's."""
+    resources = step.resources.model_dump(exclude_defaults=True)
+    if "max_runtime" in resources:
+        resources["max_runtime_seconds"] = resources.pop("max_runtime")
+    return _given(
+        {
+            "name": step.name,
+            "image": step.image.model_dump(exclude_defaults=True),
+            "code": _code(job, step.code),
+            "inputs": {name: _source(job, source) for name, source in sorted(step.sources.items())} or None,
+            "outputs": step.outputs,
+            "environment": {key: as_text(value) for key, value in sorted(step.environment.items())} or None,
+            **resources,
+        }
+    )
+
+
+def _source(job: Job, source: Source) -> dict[str, Any]:
+    """A channel, or an input of a step."""
+    fields = source.model_dump(exclude_defaults=True, exclude={"uri"}, by_alias=True)
+    if source.uri is None:
         return fields
-    if channel.is_local:
-        return {"local_path": _from_job_root(job, channel.uri)} | fields
-    return {"s3_uri": channel.uri} | fields
+    if source.is_local:
+        return {"local_path": _from_job_root(job, source.uri)} | fields
+    return {"s3_uri": source.uri} | fields
 
 
 def _resources(job: Job) -> dict[str, Any]:
@@ -178,9 +201,8 @@ def _attempt(attempt: PlannedAttempt) -> dict[str, Any]:
 
 def _comments(index: int, attempt: PlannedAttempt) -> list[str]:
     """What a reviewer should know of an attempt: where it runs and why, and what is predicted for it."""
-    many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
     spot = ", spot" if attempt.spot else ""
-    head = f"{index}: {many}{attempt.instance_type}{spot}, at most {duration(attempt.max_runtime_seconds)}"
+    head = f"{index}: {attempt.hardware.removeprefix('1 x ')}{spot}, at most {attempt.limit}"
     said = [f"{head}. {attempt.reason}" if attempt.reason else f"{head}."]
     fit = attempt.fit
     if fit and fit.prediction:

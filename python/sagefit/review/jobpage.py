@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.attempts import usd_per_hour
+from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
 from sagefit.review.jobs import JobReview
-from sagefit.review.jobs.fit import Cost, Fit, usd_per_hour
+from sagefit.review.jobs.fit import Cost, Fit
 from sagefit.review.md import block, cell, code
 from sagefit.review.redact import Redactor
 from sagefit.review.report import shown
@@ -93,11 +95,11 @@ def _attempts(job: JobReview) -> str:
     ]
     for fit in job.fits[:MOST_ATTEMPTS]:
         attempt = fit.attempt
-        usd = usd_per_hour(attempt, job.region)
+        usd = usd_per_hour(attempt, job.region or REFERENCE_REGION, packaged=True)
         share = max((share for *_, share in fit.needs()), default=None)
         following = ", ".join(f"{kind} → {target}" for kind, target in attempt.next.items())
         rows.append(
-            f"| {cell(attempt.name)} | {cell(f'{attempt.instance_count} x {attempt.instance_type}')} "
+            f"| {cell(attempt.name)} | {cell(attempt.hardware)} "
             f"| {'spot' if attempt.spot else 'on demand'} | {'not found' if usd is None else f'{usd:.2f}'} "
             f"| {duration(attempt.max_runtime_seconds)} | {fit.verdict} | {NONE if share is None else f'{share:.0%}'} "
             f"| {cell(following[:200]) if following else 'ends'} |"

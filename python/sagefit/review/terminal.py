@@ -68,7 +68,7 @@ def _job(job: JobReview, review: Review) -> Iterator[RenderableType]:
         attempt = fit.attempt
         table.add_row(
             escape(visible(attempt.name)),
-            escape(visible(f"{attempt.instance_count} x {attempt.instance_type}")),
+            escape(visible(attempt.hardware)),
             "spot" if attempt.spot else "on demand",
             duration(attempt.max_runtime_seconds),
             fit.verdict,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sagefit.attempts import PlannedAttempt, attempt_usd
+from sagefit.attempts import PlannedAttempt, attempt_usd, usd_per_hour
 from sagefit.catalog import Price, price
 from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.memory import Estimate
@@ -75,14 +75,15 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 def _attempt(attempt: PlannedAttempt, region: str) -> dict[str, Any]:
-    fit, known = attempt.fit, price(attempt.instance_type, region)
-    usd = known.usd_per_hour * attempt.instance_count if known else None
+    fit, known = attempt.fit, price(attempt.instances[0].instance_type, region)
+    usd = usd_per_hour(attempt, region)
     prediction = fit.prediction if fit else None
     return {
         "name": attempt.name,
         "reason": attempt.reason,
         "instance_type": attempt.instance_type,
         "instance_count": attempt.instance_count,
+        **({"instance_groups": [g._asdict() for g in attempt.instance_groups]} if attempt.instance_groups else {}),
         "spot": attempt.spot,
         "hyperparameters": attempt.hyperparameters,
         "volume_size_gb": attempt.volume_size_gb,

@@ -79,7 +79,7 @@ class Sizing:
 def size_job(job: Job, region: str) -> Sizing:
     """Predict ``job`` and judge what it may run on. Raises SagefitError for a job that cannot be read as a workload."""
     workload = read(job)
-    if job.attempts != "auto":
+    if job.written_attempts is not None:
         return _written(job, region, workload)
     found = market.choices(job, workload)
     chosen = first_choice(found)

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from sagefit.attempts import PlannedAttempt, attempt_usd, repeats_note
-from sagefit.catalog import price
+from sagefit.attempts import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
-from sagefit.job.values import duration
 from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
 from sagefit.size.bars import bar
 from sagefit.size.columns import Columns
@@ -158,13 +156,13 @@ def _attempts(sizing: Sizing) -> Columns:
     )
     for index, attempt in enumerate(sizing.attempts):
         fit, usd = attempt.fit, attempt_usd(attempt, sizing.region)
-        known = price(attempt.instance_type, sizing.region) if attempt.spot else None
-        spot = _on_spot(known.usd_per_hour * attempt.instance_count, estimated=known.estimated) if known else ""
-        many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
+        hourly = usd_per_hour(attempt, sizing.region) if attempt.spot else None
+        estimated = is_estimated([attempt], sizing.region)
+        spot = _on_spot(hourly, estimated=estimated) if hourly is not None else ""
         table.add_row(
             str(index),
             attempt.name,
-            f"{many}{attempt.instance_type}{' spot' if attempt.spot else ''}",
+            f"{attempt.hardware.removeprefix('1 x ')}{' spot' if attempt.spot else ''}",
             _share(fit.gpu_share if fit else None),
             *([_share(fit.host_share if fit else None)] if host else []),
             f"{usd:.2f}" if usd is not None else "-",
@@ -207,10 +205,10 @@ def _worst_case(sizing: Sizing) -> str:
     usd, limit = sizing.worst_case_usd, sizing.job.max_price
     if usd is None:
         return f"what a run costs at worst is not known: a price in {sizing.region} is missing"
-    longest = max(attempt.max_runtime_seconds for attempt in sizing.attempts)
+    longest = max(sizing.attempts, key=lambda attempt: attempt.paid_seconds).limit
     estimated = " by estimated prices" if sizing.prices_estimated else ""
     over = f"; over max_price, {limit:.2f}: a plan will be refused" if limit is not None and usd > limit else ""
-    limits = f"{sizing.region}, each attempt at most {duration(longest)}"
+    limits = f"{sizing.region}, each attempt at most {longest}"
     limits += ", spot at the full price" if any(attempt.spot for attempt in sizing.attempts) else ""
     return f"a run costs at most {usd:.2f} USD{estimated} ({limits}){over}; {repeats_note(usd)}"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sagefit.attempts import PlannedAttempt
+from sagefit.attempts.planned import Instances
 from sagefit.review.hidden import is_secret_name
 from sagefit.review.values import parsed
 
@@ -133,11 +134,15 @@ def _attempt(name: str, states: dict[str, Any], merged: dict[str, str], shared: 
     submit = states[name + _SUBMIT]
     request = submit["Parameters"]
     resources, stopping = request["ResourceConfig"], request["StoppingCondition"]
+    groups = tuple(
+        Instances(str(g["InstanceGroupName"]), str(g["InstanceType"]), int(g["InstanceCount"]))
+        for g in resources.get("InstanceGroups") or []
+    )
     return PlannedAttempt(
         name=name,
         reason=str(submit.get("Comment", "")).partition(": ")[2],
-        instance_type=str(resources["InstanceType"]),
-        instance_count=int(resources["InstanceCount"]),
+        instance_type="" if groups else str(resources["InstanceType"]),
+        instance_count=sum(g.instance_count for g in groups) or int(resources["InstanceCount"]),
         spot=bool(request.get("EnableManagedSpotTraining")),
         hyperparameters={key: value for key, value in merged.items() if shared.get(key) != value},
         environment={},
@@ -150,6 +155,7 @@ def _attempt(name: str, states: dict[str, Any], merged: dict[str, str], shared: 
             choice["StringEquals"]: re.sub(r"^.*: release for ", "", choice["Next"]).removesuffix(_SUBMIT)
             for choice in states.get(f"{name}: next", {}).get("Choices", [])
         },
+        instance_groups=groups,
     )
 
 
@@ -195,6 +201,8 @@ def _inputs(channels: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
             yield f"inputs.{name}.file_system", files
         for key, word in (("S3DataDistributionType", "distribution"), ("S3DataType", "s3_data_type")):
             yield f"inputs.{name}.{word}", s3.get(key)
+        if s3.get("InstanceGroupNames"):
+            yield f"inputs.{name}.instance_groups", s3["InstanceGroupNames"]
         for key, word in (("InputMode", "mode"), ("ContentType", "content_type"), ("CompressionType", "compression")):
             yield f"inputs.{name}.{word}", channel.get(key)
 
@@ -230,7 +238,10 @@ def _attempt_words(
         "reason", "instance_type", "instance_count", "spot", "volume_size_gb", "keep_alive_seconds",
         "max_runtime_seconds", "max_wait_seconds", "max_pending_seconds",
     ):  # fmt: skip
-        yield f"{prefix}.{name}", fields[name]
+        if name in fields:
+            yield f"{prefix}.{name}", fields[name]
+    for group in attempt.instance_groups:
+        yield f"{prefix}.instance_groups.{group.name}", str(group)
     for key, value in sorted(attempt.hyperparameters.items()):
         yield f"{prefix}.hyperparameters.{key}", HIDDEN if is_secret_name(key) else value
     for key, value in sorted(environment.items()):

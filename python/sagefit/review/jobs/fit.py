@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sagefit.attempts import PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
-from sagefit.catalog import instances, price
+from sagefit.catalog import instances
 from sagefit.catalog.candidate import SPOT_BILLABLE
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import SagefitError
@@ -78,6 +78,7 @@ class Fit:
             "name": attempt.name,
             "instance_type": attempt.instance_type,
             "instance_count": attempt.instance_count,
+            **({"instance_groups": [g._asdict() for g in attempt.instance_groups]} if attempt.instance_groups else {}),
             "spot": attempt.spot,
             "max_runtime_seconds": attempt.max_runtime_seconds,
             "next": attempt.next,
@@ -108,12 +109,6 @@ def cost_of(definition: Definition, region: str | None) -> Cost:
     )
 
 
-def usd_per_hour(attempt: PlannedAttempt, region: str | None) -> float | None:
-    """On demand, for all instances of ``attempt``."""
-    known = price(attempt.instance_type, region or REFERENCE_REGION, packaged=True)
-    return known.usd_per_hour * attempt.instance_count if known else None
-
-
 def fits(definition: Definition, job_file: str | None = None) -> list[Fit]:
     """Each attempt as it is planned, judged by what the job file says of its memory.
 
@@ -142,15 +137,16 @@ def _job(name: str) -> tuple[Job | None, str]:
 
 
 def _fit(job: Job, definition: Definition, attempt: PlannedAttempt) -> Fit:
-    from sagefit.attempts.market import one
+    from sagefit.attempts.market import worst
     from sagefit.memory.read import read
 
-    if attempt.instance_type not in instances():
-        return Fit(attempt, None, f"{attempt.instance_type} is not in the catalog")
+    for each in attempt.instances:
+        if each.instance_type not in instances():
+            return Fit(attempt, None, f"{each.instance_type} is not in the catalog")
     try:
         workload = read(job, definition.hyperparameters[attempt.name])
         if workload.model is None:
             return Fit(attempt, None, "the job file does not name a model")
-        return Fit(attempt, one(job, workload, attempt.instance_type, attempt.instance_count))
+        return Fit(attempt, worst(job, workload, attempt))
     except SagefitError as error:
         return Fit(attempt, None, error.message.splitlines()[0])

@@ -43,7 +43,7 @@ _KEYS = ("sagemaker:instancetypes", "sagemaker:maxruntimeinseconds", "sagemaker:
 
 def _needed(job: Definition) -> dict[str, frozenset[str]]:
     """What the attempts ask for, as the policy writes it."""
-    types = frozenset(attempt.instance_type for attempt in job.attempts)
+    types = frozenset(each.instance_type for attempt in job.attempts for each in attempt.instances)
     longest = max(attempt.max_runtime_seconds for attempt in job.attempts)
     kept = max(attempt.keep_alive_seconds for attempt in job.attempts)
     return dict(zip(_KEYS, (types, frozenset({str(longest)}), frozenset({str(kept)})), strict=True))

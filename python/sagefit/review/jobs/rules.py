@@ -48,7 +48,7 @@ def judge(
 def _fit(fits: list[Fit], after: Definition) -> Iterator[Hit]:
     for index, fit in enumerate(fits):
         if fit.verdict in ("OOM", "RISKY") and fit.candidate:
-            message = say("attempt {} on {}: {}", fit.attempt.name, fit.attempt.instance_type, fit.candidate.reason)
+            message = say("attempt {} on {}: {}", fit.attempt.name, fit.candidate.instance_type, fit.candidate.reason)
             if fit.verdict == "OOM":
                 yield Hit("job-does-not-fit", message, None if index == 0 or len(after.attempts) == 1 else "medium")
             else:

@@ -1,0 +1,128 @@
+"""Learns to draw handwritten digits, pixel after pixel, with a model that is sharded over all ranks (FSDP2).
+
+Each rank keeps its part of weights, gradients and optimizer states; a layer's weights are gathered while it computes
+and given up again. `--sharding none` keeps all of it on every rank, for comparison. The model is made on the meta
+device, and checkpoints are written in parts, so that no rank ever holds all of it.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as distributed_checkpoint
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+GREYS, PIXELS = 17, 64  # values of a pixel, and pixels of a picture
+
+
+class PixelModel(nn.Module):
+    """A decoder that predicts each pixel of a picture from those before it."""
+
+    def __init__(self, width, layers):
+        super().__init__()
+        self.embed = nn.Embedding(GREYS, width)
+        self.positions = nn.Embedding(PIXELS, width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, GREYS)
+
+    def forward(self, pixels):
+        length = pixels.shape[1]
+        x = self.embed(pixels) + self.positions(torch.arange(length, device=pixels.device))
+        mask = nn.Transformer.generate_square_subsequent_mask(length, device=pixels.device)
+        for layer in self.layers:
+            x = layer(x, src_mask=mask, is_causal=True)
+        return self.head(self.norm(x))
+
+
+def initialise(model):
+    """Give values to a model that was made on the meta device, or to this rank's part of it."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.02)
+        else:
+            nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+
+
+def build(options, device):
+    """The model as this rank has it, and what to call for a forward pass."""
+    torch.manual_seed(dist.get_rank() if options.sharding == "zero3" else 0)  # parts differ, copies do not
+    with torch.device("meta"):
+        model = PixelModel(options.width, options.layers)
+    if options.sharding == "zero3":
+        for layer in model.layers:  # what is gathered at a time
+            fully_shard(layer)
+        fully_shard(model)  # embeddings, norm and head
+    model.to_empty(device=device)
+    initialise(model)
+    return model, model if options.sharding == "zero3" else DistributedDataParallel(model)
+
+
+def pictures(folder, device):
+    """All pictures in a folder as rows of 64 grey values."""
+    table = np.concatenate([np.loadtxt(path, delimiter=",") for path in sorted(Path(folder).glob("*.csv.gz"))])
+    return torch.tensor(table[:, 1:], dtype=torch.long, device=device)
+
+
+def train(model, forward, options, device):
+    """Trains from the newest checkpoint, or from the start, to the last step."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    data = pictures(options.train, device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    # Every rank writes files of its own name into this folder, and the hosts' folders share one S3 prefix.
+    checkpoints = Path(os.environ.get("SM_CHECKPOINT_DIR", "checkpoints"))
+    done = max((int(path.parent.name) for path in checkpoints.glob("*/.metadata")), default=0)
+    if done:
+        weights, moments = get_state_dict(model, optimizer)
+        distributed_checkpoint.load({"model": weights, "optimizer": moments}, checkpoint_id=checkpoints / str(done))
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+        print(f"rank {rank} resumed after step {done}")
+    for step in range(done, options.steps):
+        chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))
+        batch = data[chosen[rank : world * options.batch_size : world].to(device)]
+        predicted = forward(batch[:, :-1])
+        loss = nn.functional.cross_entropy(predicted.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        dist.all_reduce(loss := loss.detach())
+        if rank == 0:
+            print(f"step {step + 1}: loss={loss.item() / world:.4f}")
+    if done < options.steps:
+        weights, moments = get_state_dict(model, optimizer)
+        folder = checkpoints / str(options.steps)
+        distributed_checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sharding", choices=["zero3", "none"], default="zero3")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--batch_size", type=int, default=2, help="pictures of one rank")
+    parser.add_argument("--width", type=int, default=768)
+    parser.add_argument("--layers", type=int, default=7)
+    parser.add_argument("--train", default=os.environ.get("SM_CHANNEL_TRAIN"))
+    options = parser.parse_args()
+    on_gpu = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    model, forward = build(options, device)
+    kept = sum(p.to_local().numel() if hasattr(p, "to_local") else p.numel() for p in model.parameters())
+    print(f"rank {dist.get_rank()} keeps {kept} of {sum(p.numel() for p in model.parameters())} parameters")
+    train(model, forward, options, device)
+    # In parts, as it is: dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of them.
+    distributed_checkpoint.save(model.state_dict(), checkpoint_id=os.environ.get("SM_MODEL_DIR", "model"))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+# Rendered by sagefit from tensorflow-streaming.yaml. Edit that file, not this one. sha256 878f9b7d45b90414
+
+name        = "tensorflow-streaming"
+platform    = "dev"
+description = "Digits from files, held in memory and streamed"
+
+image = { framework = "tensorflow", version = "2.19" }
+code  = { source_dir = "../examples/tensorflow-streaming/code", entry_point = "train.py" }
+channels = {
+  test  = { local_path = "../examples/quickstart/data/test" }
+  train = { local_path = "../examples/quickstart/data/train" }
+}
+hyperparameters    = { batch_size = "32", epochs = "2", in_memory = "true" }
+environment        = {}
+metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+
+resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
+
+# A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
+# A run costs at most 0.08 USD in us-east-1; repeats after internal errors of AWS could add at most 0.15 USD.
+attempts = [
+  # 0: ml.m5.xlarge, at most 10 min. The type that the job file names
+  # FITS: at most 1.9 of 14.8 GiB per host (13%); 0.23 USD an hour in us-east-1
+  {
+    name                = "main"
+    reason              = "The type that the job file names"
+    instance_type       = "ml.m5.xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    next                = { host_memory = "streaming", disk = "larger-volume" }
+    memory_percent      = 12.6
+  },
+  # 1: ml.m5.xlarge, at most 10 min. The dataset is streamed instead of held
+  # FITS: at most 0.7 of 14.8 GiB per host (5%); 0.23 USD an hour in us-east-1
+  {
+    name                = "streaming"
+    reason              = "The dataset is streamed instead of held"
+    instance_type       = "ml.m5.xlarge"
+    instance_count      = 1
+    spot                = false
+    hyperparameters     = { in_memory = "false" }
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    memory_percent      = 4.9
+  },
+  # 2: ml.m5.xlarge, at most 10 min. 60 GB of disk instead of 30
+  # FITS: at most 1.9 of 14.8 GiB per host (13%); 0.23 USD an hour in us-east-1
+  {
+    name                = "larger-volume"
+    reason              = "60 GB of disk instead of 30"
+    instance_type       = "ml.m5.xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 60
+    max_runtime_seconds = 600
+    memory_percent      = 12.6
+  },
+]

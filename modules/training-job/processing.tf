@@ -1,0 +1,298 @@
+# Processing steps: containers that prepare data before the first attempt. Each
+# is a group of states of its own in front of the attempts, in the form theirs
+# have. How a step failed is told in the words of a training job, so that the
+# shared states classify it; a run whose step failed ends.
+#
+#   submit -> wait -> describe -> judge -> completed -> submit of the next step,
+#     |        ^                  |  |                  or of the first attempt
+#     |        +---- running -----+  |
+#     v        | exists              v
+#   refused -> refusal       shared: failed -> classify -> ... -> ended -> failed
+#                 |
+#                 v
+#         shared: classify refusal
+locals {
+  _step_labels    = [for s in var.processing : "processing ${s.name}"]
+  _first_attempt  = "${try(var.attempts[0].name, "-")}: submit"
+  _first_state    = length(var.processing) == 0 ? local._first_attempt : "${local._step_labels[0]}: submit"
+  _processing_job = [for i, s in var.processing : "States.Format('{}-p${i}{}', $$.Execution.Name, $.repeat.letter)"]
+
+  # Images: Spark's is for processing only; all that run scripts for training run them here.
+  _step_families = [for s in var.processing : try(merge(local._images.frameworks, local._images.processing)[s.image.framework], null)]
+  _step_versions = [for i, s in var.processing : try(local._step_families[i].aliases[s.image.version], s.image.version)]
+  _step_pythons  = [for i, s in var.processing : try(keys(local._step_families[i].versions[local._step_versions[i]]), [])]
+  _step_tags = [
+    for i, s in var.processing :
+    try(local._step_families[i].versions[local._step_versions[i]][coalesce(s.image.python_version, reverse(local._step_pythons[i])[0])], null)
+  ]
+  _step_accounts = [
+    for i, s in var.processing : anytrue([
+      for gap in try(local._step_families[i].absent, []) :
+      contains(gap.regions, var.platform.region) && contains(gap.versions, local._step_versions[i])
+    ]) ? null : try(local._images.accounts[local._step_families[i].accounts][var.platform.region], null)
+  ]
+  _step_processors = [
+    for s in var.processing : try(local.instances[s.instance_type].accelerator, "") == "" ? "cpu" : "gpu"
+  ]
+  step_image_uris = [
+    for i, s in var.processing :
+    s.image.uri != null ? s.image.uri
+    : s.image.repository != null ? join("", [
+      s.image.repository != "" ? s.image.repository : coalesce(var.platform.repository_url, "-"),
+      s.image.digest != null ? "@${s.image.digest}" : ":${coalesce(s.image.tag, "-")}",
+    ])
+    : local._step_tags[i] == null ? "-"
+    : format(
+      "%s.dkr.ecr.%s.%s/%s:%s",
+      coalesce(local._step_accounts[i], "-"),
+      var.platform.region,
+      local._dns_suffix,
+      local._step_families[i].repository,
+      replace(local._step_tags[i], "{processor}", local._step_processors[i]),
+    )
+  ]
+
+  # Spark's container has a starter of its own, which makes a cluster of the instances.
+  _step_code    = "/opt/ml/processing/input/code"
+  _spark_events = "/opt/ml/processing/spark-events"
+  _step_is_spark = [
+    for s in var.processing : s.image.framework == "spark" || can(regex("/sagemaker-spark-processing[:@]", coalesce(s.image.uri, "-")))
+  ]
+  _step_commands = [
+    for i, s in var.processing : s.code == null ? null : concat(
+      local._step_is_spark[i] ? ["smspark-submit", "--local-spark-event-logs-dir", local._spark_events] : ["python3"],
+      ["${local._step_code}/${s.code.entry_point}"],
+    )
+  ]
+
+  # Every output has a folder of the run in the artifacts bucket; {} is the run.
+  _step_outputs = merge([
+    for s in var.processing : {
+      for output in s.outputs : "${s.name}/${output}" => "s3://${var.platform.buckets.artifacts}/jobs/${var.name}/{}/processing/${s.name}/${output}"
+    }
+  ]...)
+
+  _step_inputs = [
+    for s in var.processing : merge(
+      { for name, c in s.inputs : name => c },
+      { for code in [s.code] : "code" => { local_path = "", s3_uri = null, from = null, s3_data_type = "S3Prefix", distribution = "FullyReplicated" } if code != null },
+    )
+  ]
+
+  step_requests = [
+    for i, s in var.processing : { for k, v in {
+      "ProcessingJobName.$" = local._processing_job[i]
+      RoleArn               = var.platform.role_arn
+      AppSpecification = { for k, v in {
+        ImageUri            = local.step_image_uris[i]
+        ContainerEntrypoint = local._step_commands[i]
+        ContainerArguments  = try(length(s.code.arguments), 0) == 0 ? null : s.code.arguments
+      } : k => v if v != null }
+      Environment = length(s.environment) == 0 ? null : s.environment
+      ProcessingInputs = length(local._step_inputs[i]) == 0 ? null : [
+        for name, c in local._step_inputs[i] : {
+          InputName = name
+          S3Input = { for k, v in {
+            S3Uri                  = c.s3_uri != null ? c.s3_uri : c.from != null ? null : try("s3://${var.platform.buckets.data}/${local._channel_prefixes["${s.name}:${name}"]}/", "-")
+            "S3Uri.$"              = c.from == null ? null : "States.Format('${try(local._step_outputs[c.from], "-")}/', $$.Execution.Name)"
+            LocalPath              = "/opt/ml/processing/input/${name}"
+            S3DataType             = c.s3_data_type
+            S3InputMode            = "File"
+            S3DataDistributionType = c.distribution
+          } : k => v if v != null }
+        }
+      ]
+      ProcessingOutputConfig = { for k, v in {
+        Outputs = concat(
+          [
+            for output in s.outputs : {
+              OutputName = output
+              S3Output = {
+                "S3Uri.$"    = "States.Format('${local._step_outputs["${s.name}/${output}"]}', $$.Execution.Name)"
+                LocalPath    = "/opt/ml/processing/output/${output}"
+                S3UploadMode = "EndOfJob"
+              }
+            }
+          ],
+          [
+            for events in [local._spark_events] : {
+              OutputName = "spark-events"
+              S3Output = {
+                "S3Uri.$"    = "States.Format('s3://${var.platform.buckets.artifacts}/jobs/${var.name}/{}/processing/${s.name}/spark-events', $$.Execution.Name)"
+                LocalPath    = events
+                S3UploadMode = "Continuous"
+              }
+            } if local._step_is_spark[i] && s.code != null
+          ],
+        )
+        KmsKeyId = local._output_kms_key
+      } : k => v if v != null }
+      ProcessingResources = {
+        ClusterConfig = { for k, v in {
+          InstanceType   = s.instance_type
+          InstanceCount  = s.instance_count
+          VolumeSizeInGB = s.volume_size_gb
+          VolumeKmsKeyId = try(tonumber(local.instances[s.instance_type].nvme_gb), 0) > 0 ? null : local._volume_kms_key
+        } : k => v if v != null }
+      }
+      StoppingCondition = { MaxRuntimeInSeconds = s.max_runtime_seconds }
+      NetworkConfig = !(local._isolated || local._encrypt_traffic || local._in_vpc) ? null : { for k, v in {
+        EnableNetworkIsolation                = local._isolated ? true : null
+        EnableInterContainerTrafficEncryption = local._encrypt_traffic ? true : null
+        VpcConfig                             = !local._in_vpc ? null : { Subnets = local._subnet_ids, SecurityGroupIds = local._security_group_ids }
+      } : k => v if v != null }
+      Tags = [for key, value in merge(local.tags, { "sagefit:step" = s.name }) : { Key = key, Value = value }]
+    } : k => v if v != null }
+  ]
+
+  _step_states = concat(
+    [
+      for i, s in var.processing : {
+        "${local._step_labels[i]}: submit" = {
+          Comment        = "${s.instance_count} x ${s.instance_type}"
+          Type           = "Task"
+          Resource       = "${local._sdk}:createProcessingJob"
+          Parameters     = local.step_requests[i]
+          ResultSelector = { name = local._step_labels[i] }
+          ResultPath     = "$.attempt"
+          Retry          = local._retry_create
+          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${local._step_labels[i]}: refused" }]
+          Next           = "${local._step_labels[i]}: wait"
+        }
+
+        "${local._step_labels[i]}: refused" = {
+          Type = "Pass"
+          Parameters = {
+            attempt      = { name = local._step_labels[i] }
+            "attempts.$" = "$.attempts"
+            "repeat.$"   = "$.repeat"
+            "tries.$"    = "States.MathAdd($.tries, 1)"
+            job = {
+              "TrainingJobName.$" = local._processing_job[i]
+              TrainingJobStatus   = "Refused"
+              "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
+            }
+          }
+          Next = "${local._step_labels[i]}: refusal"
+        }
+
+        # The name is ours alone, so an earlier try has created the job.
+        "${local._step_labels[i]}: refusal" = {
+          Type    = "Choice"
+          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${local._step_labels[i]}: wait" }]
+          Default = "classify refusal"
+        }
+
+        "${local._step_labels[i]}: wait" = {
+          Type    = "Wait"
+          Seconds = local.poll_seconds
+          Next    = "${local._step_labels[i]}: describe"
+        }
+
+        # A processing job has one status, which is both of a training job's.
+        "${local._step_labels[i]}: describe" = {
+          Type       = "Task"
+          Resource   = "${local._sdk}:describeProcessingJob"
+          Parameters = { "ProcessingJobName.$" = local._processing_job[i] }
+          ResultSelector = {
+            "TrainingJobName.$"   = "$.ProcessingJobName"
+            "TrainingJobStatus.$" = "$.ProcessingJobStatus"
+            "SecondaryStatus.$"   = "$.ProcessingJobStatus"
+            "processing.$"        = "$"
+          }
+          ResultPath = "$.job"
+          Retry      = local._retry_describe
+          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${local._step_labels[i]}: refused" }]
+          Next       = "${local._step_labels[i]}: judge"
+        }
+
+        "${local._step_labels[i]}: judge" = {
+          Type = "Choice"
+          Choices = [
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed", Next = "${local._step_labels[i]}: completed" },
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "InProgress", Next = "${local._step_labels[i]}: wait" },
+            { Variable = "$.job.TrainingJobStatus", StringEquals = "Stopping", Next = "${local._step_labels[i]}: wait" },
+          ]
+          Default = "processing: failed"
+        }
+
+        # What follows is tried for the first time.
+        "${local._step_labels[i]}: completed" = {
+          Type       = "Pass"
+          Result     = local._first_try
+          ResultPath = "$.repeat"
+          Next       = try("${local._step_labels[i + 1]}: submit", local._first_attempt)
+        }
+
+        "${local._step_labels[i]}: ended" = {
+          Type       = "Pass"
+          InputPath  = "$.note"
+          ResultPath = "$.attempts['p${i}']"
+          Next       = "failed"
+        }
+      }
+    ],
+    # A reason of SageMaker's own says little; the container's last words say more.
+    [
+      for reasons in [{
+        "reason alone"       = "$.job.processing.FailureReason"
+        "reason and message" = "States.Format('{}: {}', $.job.processing.FailureReason, $.job.processing.ExitMessage)"
+        }] : merge(
+        {
+          "processing: failed" = {
+            Type = "Choice"
+            Choices = [
+              { Variable = "$.job.processing.FailureReason", IsPresent = false, Next = "classify" },
+              { Variable = "$.job.processing.ExitMessage", IsPresent = false, Next = "processing: reason alone" },
+            ]
+            Default = "processing: reason and message"
+          }
+        },
+        {
+          for name, reason in reasons : "processing: ${name}" => {
+            Type = "Pass"
+            Parameters = {
+              "TrainingJobName.$"   = "$.job.TrainingJobName"
+              "TrainingJobStatus.$" = "$.job.TrainingJobStatus"
+              "SecondaryStatus.$"   = "$.job.SecondaryStatus"
+              "FailureReason.$"     = reason
+            }
+            ResultPath = "$.job"
+            Next       = "classify"
+          }
+        },
+      ) if length(var.processing) > 0
+    ],
+  )
+
+  # Role: the steps of this job and no others, protected as its training jobs are.
+  _processing_job_arns = [
+    for form in concat(
+      ["${var.name}-??????-??????-p"],
+      var.schedule == null ? [] : ["${local._schedule_run_prefix}-*-p"],
+    ) : "${local._arn_prefix}:sagemaker:${local._arn_middle}:processing-job/${form}"
+  ]
+  _step_limits = {
+    "sagemaker:InstanceTypes"       = distinct(var.processing[*].instance_type)
+    "sagemaker:MaxRuntimeInSeconds" = tostring(max(concat([1], var.processing[*].max_runtime_seconds)...))
+  }
+  _processing_statements = [for s in [
+    {
+      Sid      = "CreateProcessingJobsOfThisJob"
+      Effect   = "Allow"
+      Action   = ["sagemaker:CreateProcessingJob"]
+      Resource = flatten([for arn in local._processing_job_arns : ["${arn}?", "${arn}??"]])
+      Condition = {
+        for operator, keys in local._allow_create.Condition :
+        operator => { for key, value in keys : key => try(local._step_limits[operator == "Null" ? "-" : key], value) }
+        if !endswith(operator, "IfExists")
+      }
+    },
+    {
+      Sid      = "FollowProcessingJobsOfThisJob"
+      Effect   = "Allow"
+      Action   = ["sagemaker:AddTags", "sagemaker:DescribeProcessingJob"]
+      Resource = flatten([for arn in local._processing_job_arns : ["${arn}?", "${arn}??"]])
+    },
+  ] : s if length(var.processing) > 0]
+}

@@ -1,0 +1,145 @@
+variable "processing" {
+  description = <<-EOT
+    Processing steps of every run, in order, before the first attempt.
+    - `name`: names the step's states and its folder of outputs.
+    - `image`: exactly one of `uri`, `repository` with `tag` or `digest`, and `framework` with `version`; spark is one of them.
+    - `code`: as the job's; without it the image runs its own program. Spark's images run it with `smspark-submit`, others with `python3`.
+    - `inputs`: by name, at `/opt/ml/processing/input/NAME`; each exactly one of `s3_uri`, `local_path` and `from`, which is `STEP/OUTPUT` of an earlier step; with `s3_data_type` and `distribution`.
+    - `outputs`: names; what a step leaves in `/opt/ml/processing/output/NAME` is a folder of the run in the artifacts bucket, which a channel or a later step takes by `from`.
+    - `environment`; `instance_type`, `instance_count`, `volume_size_gb`, `max_runtime_seconds`.
+    Network, isolation and keys are those of `resources` and of the platform.
+  EOT
+  type = list(object({
+    name = string
+    image = object({
+      uri            = optional(string)
+      repository     = optional(string)
+      tag            = optional(string)
+      digest         = optional(string)
+      framework      = optional(string)
+      version        = optional(string)
+      python_version = optional(string)
+    })
+    code = optional(object({
+      source_dir  = string
+      entry_point = string
+      arguments   = optional(list(string), [])
+      exclude     = optional(list(string), [])
+    }))
+    inputs = optional(map(object({
+      s3_uri       = optional(string)
+      local_path   = optional(string)
+      from         = optional(string)
+      s3_data_type = optional(string, "S3Prefix")
+      distribution = optional(string, "FullyReplicated")
+    })), {})
+    outputs             = list(string)
+    environment         = optional(map(string), {})
+    instance_type       = string
+    instance_count      = optional(number, 1)
+    volume_size_gb      = optional(number, 30)
+    max_runtime_seconds = optional(number, 86400)
+  }))
+  default  = []
+  nullable = false
+
+  validation {
+    condition     = length(var.processing) <= 10
+    error_message = "processing: at most 10 steps, because the name of a processing job leaves one digit for them. Put several into one script."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : can(regex("^[a-z0-9](-?[a-z0-9])*$", s.name)) && length(s.name) <= 30]) && length(distinct(var.processing[*].name)) == length(var.processing)
+    error_message = "processing[*].name: lower-case letters, digits and single inner hyphens, at most 30 characters, and every name is used once, because states and folders are named by it. Rename the step."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length([for v in [s.image.uri, s.image.repository, s.image.framework] : v if v != null]) == 1])
+    error_message = "processing[*].image: give exactly one of uri, repository, framework."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : s.image.repository == null ? s.image.tag == null && s.image.digest == null : (s.image.tag == null) != (s.image.digest == null) && (s.image.digest == null || can(regex("^sha256:[0-9a-f]{64}$", s.image.digest)))])
+    error_message = "processing[*].image: a repository takes exactly one of tag and digest, which is sha256: and 64 hexadecimal digits; other images take neither. Correct tag and digest."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : s.image.repository != "" || var.platform.repository_url != null])
+    error_message = "processing[*].image.repository: \"\" is the platform's own repository, but this platform has none. Give a repository URL or turn the platform's repository on."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : s.code != null || s.image.framework == null])
+    error_message = "processing[*].code: a framework image runs your script. Give code, or an image that brings its own program."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(try(s.code.arguments, [])) <= 100 && alltrue([for a in try(concat([s.code.entry_point], s.code.arguments), []) : length(a) >= 1 && length(a) <= 220])])
+    error_message = "processing[*].code: at most 100 arguments of 1 to 220 characters; a container takes 256 (API), of which the path of the code needs some. Shorten them, or put long values into a file of the code."
+  }
+
+  validation {
+    condition     = !anytrue(flatten([for s in var.processing : concat([for a in try(s.code.arguments, []) : can(regex(local._credential, a))], [for k, v in s.environment : can(regex(local._credential, "${k}=${v}"))])]))
+    error_message = "processing[*].code.arguments, processing[*].environment: one of them looks like a credential, and everyone who can describe the job reads it. Let the script fetch the secret with the execution role."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(s.environment) <= 100 && alltrue([for k, v in s.environment : can(regex("^[a-zA-Z_][a-zA-Z0-9_]{0,255}$", k)) && length(v) <= 256])])
+    error_message = "processing[*].environment: at most 100 variables; a name has letters, digits and underscores and starts with no digit, and names and values have at most 256 characters (API). Pass long values as an argument or in a file of the code."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(s.inputs) + (s.code == null ? 0 : 1) <= 10])
+    error_message = "processing[*].inputs: at most 10 (API), the step's code being one of them. Give several prefixes one parent, or use a manifest."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for s in var.processing : [for n in keys(s.inputs) : can(regex("^[A-Za-z0-9._-]{1,64}$", n)) && n != "code"]]))
+    error_message = "processing[*].inputs: a name has 1 to 64 letters, digits, dots, hyphens and underscores, and code belongs to the step's code. Rename it."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for s in var.processing : [for c in values(s.inputs) : length([for v in [c.s3_uri, c.local_path, c.from] : v if v != null]) == 1]]))
+    error_message = "processing[*].inputs: each holds exactly one of s3_uri, local_path, from."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for s in var.processing : [for c in values(s.inputs) : c.s3_uri == null || (can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", c.s3_uri)) && try(length(c.s3_uri) <= 1024, false))]]))
+    error_message = "processing[*].inputs[*].s3_uri: write s3://bucket/prefix, at most 1024 characters (API)."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for i, s in var.processing : [for c in values(s.inputs) : c.from == null || contains(flatten([for e in slice(var.processing, 0, i) : [for o in e.outputs : "${e.name}/${o}"]]), coalesce(c.from, "-"))]]))
+    error_message = "processing[*].inputs[*].from: must be STEP/OUTPUT of an earlier step. Correct it, or move the step up."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for s in var.processing : [for c in values(s.inputs) : contains(["FullyReplicated", "ShardedByS3Key"], c.distribution) && (c.s3_data_type == "S3Prefix" || (c.s3_data_type == "ManifestFile" && c.s3_uri != null))]]))
+    error_message = "processing[*].inputs[*]: distribution is FullyReplicated or ShardedByS3Key, and s3_data_type S3Prefix or ManifestFile (API), which is read through s3_uri."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(s.outputs) >= 1 && length(s.outputs) + (s.image.framework == "spark" ? 1 : 0) <= 10])
+    error_message = "processing[*].outputs: 1 to 10 (API), of which Spark's event log is one. Write several into folders of one output."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(distinct(s.outputs)) == length(s.outputs) && alltrue([for o in s.outputs : can(regex("^[A-Za-z0-9._-]{1,64}$", o)) && !contains([".", "..", "spark-events"], o)])])
+    error_message = "processing[*].outputs: a name has 1 to 64 letters, digits, dots, hyphens and underscores, is used once, and is not spark-events, where Spark's event log goes. Rename it."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : contains(keys(local.instances), s.instance_type) && !contains(jsondecode(file("${path.module}/processing.json")).no_processing, s.instance_type)])
+    error_message = "processing[*].instance_type: ${join(", ", var.processing[*].instance_type)} must be in instances.csv and run processing jobs (API: ProcessingInstanceType). Use another type, such as ml.m5.xlarge."
+  }
+
+  validation {
+    condition     = alltrue([for s in var.processing : length(var.platform.allowed_instance_types) == 0 || contains(var.platform.allowed_instance_types, s.instance_type)])
+    error_message = "processing[*].instance_type: platform ${var.platform.name} allows ${join(", ", var.platform.allowed_instance_types)} only. Choose one of them, or extend the platform's allowed_instance_types."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for s in var.processing : [for v in [[s.instance_count, 100], [s.volume_size_gb, 16384], [s.max_runtime_seconds, 777600]] : v[0] >= 1 && v[0] <= v[1] && floor(v[0]) == v[0]]]))
+    error_message = "processing[*]: instance_count is a whole number from 1 to 100, volume_size_gb from 1 to 16384, max_runtime_seconds from 1 to 777600, which is 9 days (API)."
+  }
+}

@@ -1,0 +1,114 @@
+"""What the hosts of this cloud are made of: their memory, their volumes, their packages and variables."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from sagefit.catalog import instances
+from sagefit.cloud import clients, images
+from sagefit.cloud.aws_environment import aws_variables
+from sagefit.cloud.container import Container
+from sagefit.cloud.ends import JobFailedError
+from sagefit.cloud.record import INSTANCE_VARIABLE
+
+#: Seconds between SIGTERM and SIGKILL. AWS gives 120.
+GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
+_GRACE_SECONDS = 120.0
+_GIB = 1024**3
+_DISK_SHARE = 4  # a host's volume may take this part of the machine's free memory
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine all hosts share. ``memory_scale`` is the part of an instance's memory that a host gets here."""
+
+    folder: Path
+    memory_scale: float
+    instance: str
+    own_mounts: bool = False
+    grace_seconds: float = field(default_factory=lambda: float(os.environ.get(GRACE_VARIABLE, _GRACE_SECONDS)))
+
+    def host(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        instance_type: str,
+        volume_gb: int,
+        on_line: Callable[[str], None],
+        measure: bool = False,
+    ) -> Container:
+        """A host of an instance type with a volume of so many GB, whose memory is measured if nothing in it does."""
+        instance = instances().get(instance_type)
+        if instance is None:
+            raise JobFailedError(f"ClientError: the embedded cloud does not know {instance_type}")
+        memory = int(instance.memory_gib * self.memory_scale * _GIB)
+        disk = int(volume_gb * self.memory_scale * 1000**3)
+        return Container(name, folder, memory, on_line, disk, self._own_disk(disk), measure)
+
+    def _own_disk(self, size: int) -> bool:
+        """Whether a host gets a file system of its own, which lies in memory."""
+        room = psutil.virtual_memory().available / _DISK_SHARE
+        return self.own_mounts and 0 < size <= room
+
+    def packages(self, framework: str, folder: Path, requirements: Path | None, say: Callable[[str], None]) -> Path:
+        """A new environment in ``folder`` with what the framework's image brings, and the requirements on top."""
+        wanted = requirements.read_bytes() if requirements and requirements.is_file() else None
+        try:
+            base = images.environment(framework)
+        except images.ImageError as error:
+            raise JobFailedError(f"ClientError: image: {error}") from error
+        if wanted:
+            try:
+                base = images.environment(framework, wanted)
+            except images.ImageError as error:  # the job's own installer tries again, and says so in its own words
+                say(f"requirements.txt: {error}")
+        return images.layer(base, folder)
+
+    def variables(
+        self, container: Container, packages: Path, region: str, asked: Mapping[str, str], *, isolated: bool, port: int
+    ) -> dict[str, str]:
+        """The environment of a host's command: what the job asked for, between what it may and may not replace.
+
+        ``port`` is for the hosts of a job to meet at.
+        """
+        credentials = {} if isolated else aws_variables(clients.endpoint(), region)
+        return {
+            "PATH": f"{packages / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(container.folder / "home"),
+            "TMPDIR": container.temporary,
+            "LANG": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "AWS_REGION": region,
+            **credentials,
+            **asked,
+            "SAGEFIT_ML_ROOT": str(container.ml),
+            "SAGEFIT_MEMORY_LIMIT_BYTES": str(container.memory_limit),
+            # Hosts are processes here, and their names are in no name service.
+            "SAGEFIT_MASTER_ADDRESS": "127.0.0.1",
+            "SAGEFIT_MASTER_PORT": str(port),
+            GRACE_VARIABLE: f"{self.grace_seconds:g}",
+            INSTANCE_VARIABLE: self.instance,
+        }
+
+
+def framework_of(image: str) -> str:
+    """Name of the list of packages that stands in for an image; a job whose image has none fails."""
+    try:
+        return images.framework_of(image)
+    except images.ImageError as error:
+        raise JobFailedError(f"ClientError: {error}") from error
+
+
+def free_port() -> int:
+    """A port for the hosts of one job to meet at: several jobs share this machine."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,188 @@
+"""A training job's way from Starting to its end, in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+import time
+from typing import Any
+
+from sagefit.cloud import algorithms, ends, telemetry
+from sagefit.cloud.ends import EndedError, JobFailedError, SpotInterruptedError
+from sagefit.cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
+from sagefit.cloud.jobs import TrainingJob
+from sagefit.cloud.launch import Launch
+from sagefit.cloud.machine import Machine
+
+_LOG = logging.getLogger(__name__)
+_CHECKPOINT_SECONDS = 1.0
+
+
+class TrainingWalk:
+    """Takes one training job through its statuses and leaves data, logs and metrics behind."""
+
+    def __init__(self, machine: Machine, job: TrainingJob) -> None:
+        self.thread = threading.Thread(target=self._run, name=f"run-{job.name}", daemon=True)
+        self._machine = machine
+        self._job = job
+        self._began = time.monotonic()
+        self._trained = 0.0  # seconds of earlier launches, before an interruption
+        self._folder = machine.folder / f"{job.name}-{job.created:%H%M%S%f}"
+        self._launch: Launch | None = None
+        self._metrics: telemetry.JobMetrics | None = None
+        self._closing = threading.Event()
+        self._interrupt_after = job.fault.interrupt_after_seconds if job.fault else None
+
+    def kill(self) -> None:
+        """Kill its processes; the cloud ends."""
+        self._closing.set()
+        if self._launch:
+            self._launch.hosts.kill()
+
+    def _run(self) -> None:
+        job = self._job
+        try:
+            if not self._apply_fault():
+                self._walk()
+            job.finish("Completed", "Completed", metrics=self._final(), has_model=True)
+        except EndedError as end:
+            job.finish(end.status, end.secondary, metrics=self._final(), has_model=end.keep_model)
+        except JobFailedError as failure:
+            job.finish("Failed", "Failed", reason=str(failure), metrics=self._final())
+        except Exception:
+            if not self._closing.is_set():
+                _LOG.exception("training job %s", job.name)
+                job.finish("Failed", "Failed", reason=ends.INTERNAL, metrics=self._final())
+        finally:
+            if self._launch:
+                self._launch.hosts.close()
+                with contextlib.suppress(Exception):
+                    self._flush(self._launch)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _final(self) -> list[dict[str, Any]]:
+        """The last value of each metric; of the memory the highest."""
+        if not self._metrics or not self._launch:
+            return []
+        used = max((container.memory_peak for container in self._launch.hosts), default=0)
+        for name, value in algorithms.peak(self._job, used).items():
+            self._metrics.add(name, value)
+        return self._metrics.final()
+
+    def _apply_fault(self) -> bool:
+        """Whether a fault stands in for training; one that is a bad end raises it."""
+        fault = self._job.fault
+        if fault and fault.status == "Failed":
+            raise JobFailedError(fault.failure_reason)
+        if fault and fault.stopped:
+            raise EndedError("Stopped", fault.stopped)
+        return bool(fault and fault.status == "Completed")
+
+    def _walk(self) -> None:
+        job = self._job
+        self._metrics = metrics = telemetry.JobMetrics(job.region, job.name, algorithms.metric_definitions(job))
+        job.advance("Pending")
+        number = 0
+        while True:
+            self._check_stop()
+            launch = self._launch = Launch(self._machine, job, self._folder / str(number))
+            try:
+                self._train_once(launch, metrics)
+                return
+            except SpotInterruptedError:
+                launch.hosts.close()
+                job.advance("Interrupted")
+                number += 1
+                job.advance("Starting")
+
+    def _train_once(self, launch: Launch, metrics: telemetry.JobMetrics) -> None:
+        self._job.advance("Downloading")
+        launch.prepare(metrics.scan)
+        packages = launch.install()
+        self._check_stop()
+        self._job.advance("Training")
+        launch.start(packages)
+        reason = self._watch(launch)
+        self._save(launch, model=reason is None)
+        if reason is not None:
+            raise JobFailedError(reason)
+
+    def _watch(self, launch: Launch) -> str | None:
+        """Watch until all hosts ended; returns why the job failed, or None."""
+        began = time.monotonic()
+        due = dict.fromkeys(("flush", "checkpoints", "utilisation"), began)
+        while True:
+            ended = launch.hosts.ended()
+            if isinstance(ended, tuple):
+                launch.hosts.kill()
+            if ended:
+                launch.hosts.check_streams()
+                self._trained += time.monotonic() - began
+                return (
+                    ends.reason(*ended, built_in=algorithms.is_built_in(self._job))
+                    if isinstance(ended, tuple)
+                    else None
+                )
+            time.sleep(TICK)
+            self._tick(launch, due, time.monotonic())
+            self._check_limits(launch, began)
+
+    def _tick(self, launch: Launch, due: dict[str, float], at: float) -> None:
+        if at >= due["flush"]:
+            self._flush(launch)
+            due["flush"] = at + FLUSH_SECONDS
+        if at >= due["checkpoints"]:
+            launch.sync_checkpoints()
+            due["checkpoints"] = at + _CHECKPOINT_SECONDS
+        if at >= due["utilisation"]:
+            try:
+                launch.hosts.check_disks()
+                launch.hosts.check_streams()
+            except JobFailedError:
+                self._save(launch, model=False)
+                raise
+            launch.hosts.publish_utilisation()
+            due["utilisation"] = at + UTILISATION_SECONDS
+
+    def _check_limits(self, launch: Launch, began: float) -> None:
+        job, at = self._job, time.monotonic()
+        if self._closing.is_set():
+            raise EndedError("Stopped", "Stopped")
+        if job.stop_requested.is_set():
+            self._stop(launch, "Stopped")
+        if self._trained + at - began > job.max_runtime:
+            self._stop(launch, "MaxRuntimeExceeded")
+        if job.max_wait is not None and at - self._began > job.max_wait:
+            self._stop(launch, "MaxWaitTimeExceeded")
+        if self._interrupt_after is not None and at - began > self._interrupt_after:
+            self._interrupt_after = None
+            self._trained += at - began
+            launch.hosts.kill()
+            self._flush(launch)
+            launch.sync_checkpoints()
+            raise SpotInterruptedError
+
+    def _check_stop(self) -> None:
+        if self._job.stop_requested.is_set() or self._closing.is_set():
+            raise EndedError("Stopped", "Stopped")
+
+    def _stop(self, launch: Launch, secondary: str) -> None:
+        """Give the job time to save its work; what there is of a model is kept."""
+        self._job.advance("Stopping")
+        launch.hosts.stop(self._machine.grace_seconds, self._closing.wait)
+        self._save(launch, model=True)
+        raise EndedError("Stopped", secondary, keep_model=True)
+
+    def _flush(self, launch: Launch) -> None:
+        launch.hosts.flush()
+        if self._metrics:
+            self._metrics.flush()
+
+    def _save(self, launch: Launch, *, model: bool) -> None:
+        if self._closing.is_set():
+            return
+        self._job.advance("Uploading")
+        self._flush(launch)
+        launch.save(model=model)

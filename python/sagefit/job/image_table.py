@@ -1,0 +1,83 @@
+"""AWS's training images: frameworks and built-in algorithms, their versions, and where AWS publishes them.
+
+The table is the Terraform module's own, ``modules/training-job/images.json``, which names its source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sagefit.paths import IMAGES_JSON
+
+
+@dataclass(frozen=True)
+class Family:
+    """One framework or built-in algorithm: its versions, the Pythons of each, and where AWS publishes them."""
+
+    name: str
+    processors: tuple[str, ...]
+    accounts: Mapping[str, str]
+    aliases: Mapping[str, str]
+    versions: Mapping[str, Mapping[str, str]]
+    absent: Mapping[str, frozenset[str]]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What a job file may say as version, the short forms first."""
+        return (*self.aliases, *self.versions)
+
+    def exact(self, version: str | None) -> str | None:
+        """The version that ``version`` stands for, None being the only one there is; None where the table has none."""
+        if version is None:
+            return next(iter(self.versions)) if len(self.versions) == 1 else None
+        found = self.aliases.get(version, version)
+        return found if found in self.versions else None
+
+    def regions(self, version: str) -> list[str]:
+        """The regions in which AWS publishes an exact ``version``, sorted."""
+        return sorted(set(self.accounts) - self.absent.get(version, frozenset()))
+
+
+@cache
+def frameworks() -> Mapping[str, Family]:
+    """The images that run a script, by name; those of `processing` train nothing."""
+    return {**_families("frameworks"), **processing()}
+
+
+@cache
+def processing() -> Mapping[str, Family]:
+    """The images that are for processing steps only, by name."""
+    return _families("processing")
+
+
+@cache
+def algorithms() -> Mapping[str, Family]:
+    """The built-in algorithms by name; XGBoost is both."""
+    return {**_families("algorithms"), "xgboost": frameworks()["xgboost"]}
+
+
+def _families(kind: str) -> dict[str, Family]:
+    table = _table()
+    return {name: _read_family(name, row, table["accounts"]) for name, row in table[kind].items()}
+
+
+def _read_family(name: str, row: Mapping[str, Any], accounts: Mapping[str, Mapping[str, str]]) -> Family:
+    absent = {version: frozenset(gap["regions"]) for gap in row.get("absent", []) for version in gap["versions"]}
+    return Family(
+        name=name,
+        processors=tuple(row["processors"]),
+        accounts=accounts[row["accounts"]],
+        aliases=row["aliases"],
+        versions=row["versions"],
+        absent=absent,
+    )
+
+
+@cache
+def _table() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(IMAGES_JSON.read_text(encoding="utf-8"))
+    return loaded

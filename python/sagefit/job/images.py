@@ -1,0 +1,188 @@
+"""What is wrong with the image of a job, by the table of AWS's images and the rules of registries and of the API."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+
+from sagefit.catalog import instances
+from sagefit.job.image_table import Family, algorithms, frameworks
+from sagefit.job.model import Image, Job
+from sagefit.job.problem import Problem
+from sagefit.job.source import Key
+
+DOCKERFILE = "Dockerfile"
+_OLD_PYTHONS = ("py2", "py27", "py36", "py37")
+"""Images of these Pythons cannot run the launcher, which needs 3.8."""
+
+_DIGEST = r"sha256:[0-9a-f]{64}"
+_XGBOOST = "is a moving target that AWS no longer supports in this form"
+_NOT_IN_TABLE = "is not in the table of AWS's images"
+_OTHER = "any other image is given by image.uri"
+
+
+def image_problems(job: Job) -> Iterator[Problem]:
+    """What is wrong with ``job.image``, but for what depends on the instance (`processor_problems`) or the region."""
+    image = job.image
+    ways = ("uri", "repository", "framework", "algorithm", "algorithm_arn")
+    given = [way for way in ways if getattr(image, way) is not None]
+    if len(given) != 1:
+        said = " and ".join(given) if given else "none of them"
+        message = f"exactly one of {', '.join(ways)} says which image; this job gives {said}"
+        yield Problem(("image",), message, "keep one")
+        return
+    yield from _code_problems(job, given[0])
+    yield from _strangers(image, given[0])
+    if image.uri is not None:
+        yield from _uri_problems(image.uri)
+    elif image.repository is not None:
+        yield from _repository_problems(job, image)
+    elif image.framework is not None:
+        yield from _known_problems(job, "framework", image.framework, frameworks())
+    elif image.algorithm is not None:
+        yield from _known_problems(job, "algorithm", image.algorithm, algorithms())
+
+
+def processor_problems(job: Job, types: Iterable[tuple[Key, str]]) -> Iterator[Problem]:
+    """Instance types that the job's image is not built for, as far as the table knows it."""
+    family = _family(job.image)
+    for field, ml_type in types:
+        instance = instances().get(ml_type)
+        if family is None or instance is None:
+            continue
+        if instance.trainium:
+            message = f"the table knows no image of {family.name} for {ml_type} (Trainium)"
+            yield Problem(field, message, "give image.uri, or use another type")
+        elif (processor := "gpu" if instance.gpu_count else "cpu") not in family.processors:
+            only = f"AWS publishes images of {family.name} for {' and '.join(family.processors).upper()} instances only"
+            message = f"{ml_type} is a {processor.upper()} instance, and {only}"
+            yield Problem(field, message, "use another type, or give image.uri")
+
+
+def region_problems(job: Job, region: str) -> Iterator[Problem]:
+    """An image that AWS does not publish in the platform's region."""
+    family = _family(job.image)
+    exact = family.exact(job.image.version) if family else None
+    if family and exact and region not in (regions := family.regions(exact)):
+        message = f"{family.name} {exact} is not published in {region}, but in {', '.join(regions)}"
+        knob = "choose another image.version, or copy the image to your own repository and give image.repository"
+        yield Problem(("image",), message, knob)
+
+
+def _family(image: Image) -> Family | None:
+    return frameworks().get(image.framework or "") or algorithms().get(image.algorithm or "")
+
+
+def _code_problems(job: Job, way: str) -> Iterator[Problem]:
+    if job.code is None and way == "framework":
+        message = "a framework image trains with your script"
+        yield Problem(("code",), message, "add code.source_dir and code.entry_point")
+    if job.code is not None and way in ("algorithm", "algorithm_arn"):
+        yield Problem(("code",), "a built-in algorithm brings its own code", "remove code, or use image.framework")
+
+
+def _strangers(image: Image, way: str) -> Iterator[Problem]:
+    """Fields of another kind of image: they would choose nothing."""
+    homes = {
+        ("repository",): ("tag", "digest", "build"),
+        ("framework", "algorithm"): ("version",),
+        ("framework",): ("python_version",),
+    }
+    for ways, fields in homes.items():
+        for field in fields:
+            if way not in ways and getattr(image, field) is not None:
+                message = f"belongs to image.{' or image.'.join(ways)}, and this job gives image.{way}"
+                yield Problem(("image", field), message, "remove it")
+
+
+def _uri_problems(uri: str) -> Iterator[Problem]:
+    """CreateTrainingJob takes registry/repository[:tag] or registry/repository[@digest] of 255 characters."""
+    field = ("image", "uri")
+    if len(uri) > 255:
+        yield Problem(field, f"{len(uri)} characters; SageMaker takes 255", "use a shorter repository name or tag")
+    name, at, digest = uri.partition("@")
+    if at and not re.fullmatch(_DIGEST, digest):
+        message = "a digest is @sha256: and 64 hexadecimal digits"
+        yield Problem(field, message, "copy it from the registry")
+    elif at and ":" in name.rpartition("/")[2]:
+        yield Problem(field, "SageMaker takes a tag or a digest, not both", "remove the tag; the digest says all")
+    if re.search(r"(^|/)(sagemaker-)?xgboost:(1|latest)$", uri):
+        yield Problem(field, f"XGBoost tagged :1 or :latest {_XGBOOST}", "name a version, such as 1.7-1")
+
+
+def _repository_problems(job: Job, image: Image) -> Iterator[Problem]:
+    if (image.tag is None) == (image.digest is None):
+        message = "a repository needs a tag or a digest, and not both"
+        yield Problem(("image",), message, "add image.tag or image.digest")
+    if image.tag is not None and not re.fullmatch(r"\w[\w.-]{0,127}", image.tag, re.ASCII):
+        message = "a tag has 1 to 128 letters, digits, underscores, dots and hyphens, and begins with no dot or hyphen"
+        yield Problem(("image", "tag"), message, "rename it")
+    if image.digest is not None and not re.fullmatch(_DIGEST, image.digest):
+        message = "a digest is sha256: and 64 hexadecimal digits"
+        yield Problem(("image", "digest"), message, "copy it from the registry")
+    if image.build is not None:
+        yield from _build_problems(job, image.build, image)
+
+
+def _build_problems(job: Job, build: str, image: Image) -> Iterator[Problem]:
+    field = ("image", "build")
+    if not (job.local(build) / DOCKERFILE).is_file():
+        message = f"no {DOCKERFILE} in {build!r} (looked for {job.local(build) / DOCKERFILE})"
+        yield Problem(field, message, "paths are relative to the job file; name the folder to build")
+    if image.tag is None:
+        yield Problem(field, "what is built needs a tag to be pushed by", "give image.tag instead of image.digest")
+    if image.repository != "":
+        message = "images are pushed to the platform's own repository only"
+        yield Problem(field, message, 'write repository: "", or remove build')
+
+
+def _known_problems(job: Job, way: str, name: str, families: Mapping[str, Family]) -> Iterator[Problem]:
+    family, image = families.get(name), job.image
+    if family is None:
+        knob = _nearest_word(name, families) or f"known: {', '.join(sorted(families))}; {_OTHER}"
+        yield Problem(("image", way), f"{name!r} {_NOT_IN_TABLE}", knob)
+        return
+    version = image.version
+    if version is None and len(family.versions) > 1:
+        newest = max(family.known, key=_numbers)
+        yield Problem(("image",), f"{way} {name!r} has no version", f"add image.version; the newest known is {newest}")
+        return
+    if name == "xgboost" and version in ("1", "latest"):
+        message = f"XGBoost {version} {_XGBOOST}"
+        yield Problem(("image", "version"), message, f"name one of {', '.join(family.versions)}")
+        return
+    exact = family.exact(version)
+    if exact is None:
+        message = f"{version!r} of {name} {_NOT_IN_TABLE}"
+        known = ", ".join(family.aliases or family.versions)
+        knob = f"did you mean {_nearest_version(version or '', family.known)}? Known: {known}; {_OTHER}"
+        yield Problem(("image", "version"), message, knob)
+        return
+    pythons = family.versions[exact]
+    python = image.python_version or max(pythons)
+    if python not in pythons:
+        message = f"{name} {exact} is not built for {python!r}"
+        yield Problem(("image", "python_version"), message, f"remove it, or use {' or '.join(sorted(pythons))}")
+    elif job.code is not None and python in _OLD_PYTHONS:
+        message = f"{name} {exact} has {python}, and the launcher that starts code needs Python 3.8"
+        yield Problem(("image", "version"), message, "choose a newer version")
+
+
+def _nearest_word(given: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _nearest_version(given: str, known: Iterable[str]) -> str:
+    """The version whose numbers are the least away from those of ``given``, the first of them counting most."""
+    numbers = _numbers(given)
+    newest = max(known, key=_numbers)
+    if not numbers or numbers > _numbers(newest):
+        return newest
+    return min(known, key=lambda version: [abs(a - b) for a, b in zip_longest(numbers, _numbers(version), fillvalue=0)])
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]

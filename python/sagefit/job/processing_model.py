@@ -1,0 +1,61 @@
+"""The fields of a processing step: a container that prepares data before the first attempt.
+
+Limits come from the CreateProcessingJob API reference.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sagefit.job.values import NAME_PATTERN, Code, Fields, Scalar, Seconds, Source
+
+MAX_PROCESSING_SECONDS = 9 * 86400
+MAX_STEPS = 10
+"""A processing job ends in ``-p`` and one digit: with a letter for a repeat, a scheduled run's name leaves no more."""
+
+
+class StepImage(Fields):
+    """The container image: exactly one of uri, repository or framework."""
+
+    uri: str | None = None
+    repository: str | None = None
+    tag: str | None = None
+    digest: str | None = None
+    framework: str | None = None
+    version: str | None = None
+    python_version: str | None = None
+
+
+class StepInput(Source):
+    """Data for a step: an S3 uri, a local file or folder, or the output of an earlier step."""
+
+    s3_data_type: Literal["S3Prefix", "ManifestFile"] = "S3Prefix"
+    distribution: Literal["FullyReplicated", "ShardedByS3Key"] = "FullyReplicated"
+
+
+class StepResources(Fields):
+    """Where a step runs, and how long at most."""
+
+    instance_type: str
+    instance_count: Annotated[int, Field(ge=1, le=100)] = 1
+    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
+    max_runtime: Annotated[Seconds, Field(ge=1, le=MAX_PROCESSING_SECONDS)] = 86400
+
+
+class Step(Fields):
+    """One processing job of every run. Steps run in order, before the first attempt."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=30)]
+    image: StepImage
+    code: Code | None = None
+    inputs: Annotated[dict[str, str | StepInput], Field(max_length=10)] = {}
+    outputs: Annotated[list[str], Field(min_length=1, max_length=10)]
+    environment: dict[str, Scalar] = {}
+    resources: StepResources
+
+    @property
+    def sources(self) -> dict[str, StepInput]:
+        """The inputs, with the short form (a bare uri) written out."""
+        return {name: StepInput(uri=given) if isinstance(given, str) else given for name, given in self.inputs.items()}

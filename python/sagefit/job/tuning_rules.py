@@ -1,0 +1,212 @@
+"""Rules of the ``tuning`` block, within it and towards the rest of the job file.
+
+Sources: CreateHyperParameterTuningJob (API); "Resource limits for automatic model tuning" and "Define hyperparameter
+ranges" of the SageMaker developer guide (DG).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sagefit.job.problem import Problem
+from sagefit.job.secrets import looks_secret, secret
+from sagefit.job.source import Key
+from sagefit.job.tuning import MOST_JOBS, MOST_VALUES, Range, Tuning
+from sagefit.job.values import as_text
+
+if TYPE_CHECKING:
+    from sagefit.job.model import Job
+
+MOST_NAME = 32
+MOST_VARIABLES = 47
+"""48 environment variables (API), of which Sagefit sets one."""
+MOST_METRICS, LAUNCHER_METRICS = 20, 3
+MOST_HYPERPARAMETERS = 100
+EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
+"""Where Hyperband looks for the most that a training job may use (API, HyperbandStrategyConfig)."""
+
+
+def own_hyperparameters(job: Job) -> int:
+    """How many hyperparameters a trial has beside those of the job: the objective, and what starts the launcher."""
+    return 4 if job.code else 1
+
+
+def tuning_problems(job: Job) -> Iterator[Problem]:
+    """Everything wrong with a job that tunes."""
+    tuning = job.tuning
+    if tuning is None:
+        return
+    yield from _count(tuning)
+    for name in tuning.ranges:
+        yield from _range(tuning, name)
+    yield from _fixed(job, tuning)
+    yield from _objective(job, tuning)
+    yield from _strategy(job, tuning)
+    yield from _names(job)
+    yield from _not_with(job)
+
+
+def _count(tuning: Tuning) -> Iterator[Problem]:
+    if tuning.max_jobs is None and tuning.strategy != "Grid":
+        yield Problem(("tuning", "max_jobs"), "is missing: how many training jobs may the search take?", "add it")
+        return
+    if tuning.jobs > MOST_JOBS and tuning.strategy != "Random":
+        what = "is" if tuning.max_jobs else "combinations make"
+        yield Problem(
+            ("tuning", "max_jobs") if tuning.max_jobs else ("tuning", "ranges"),
+            f"{what} {tuning.jobs} training jobs; a tuning job takes {MOST_JOBS} (DG)",
+            "search less, or use strategy Random, which may have 10000 on request",
+        )
+    if tuning.max_parallel_jobs > tuning.jobs:
+        yield Problem(
+            ("tuning", "max_parallel_jobs"),
+            f"{tuning.max_parallel_jobs} at a time, of {tuning.jobs} training jobs in all",
+            "lower it, or raise tuning.max_jobs",
+        )
+    if tuning.max_parallel_jobs > tuning.parallel_quota:
+        yield Problem(
+            ("tuning", "max_parallel_jobs"),
+            f"{tuning.max_parallel_jobs} at a time; the quota of a tuning job is {tuning.parallel_quota} (DG)",
+            "lower it, or raise tuning.parallel_quota (at most 100) when your account has more",
+        )
+
+
+def _range(tuning: Tuning, name: str) -> Iterator[Problem]:
+    field: Key = ("tuning", "ranges", name)
+    found = tuning.ranges[name]
+    if not 1 <= len(name) <= 256:
+        yield Problem(field, "a hyperparameter's name has 1 to 256 characters (API)", "rename it")
+    if not isinstance(found, Range):
+        texts = [as_text(value) for value in found]
+        if not 1 <= len(texts) <= MOST_VALUES:
+            yield Problem(field, f"{len(texts)} values; a list has 1 to {MOST_VALUES} (API)", "change the list")
+        if any(not 1 <= len(text) <= 256 for text in texts):
+            yield Problem(field, "a value has 1 to 256 characters (API)", "shorten it")
+        if len(set(texts)) != len(texts):
+            yield Problem(field, "a value stands there twice", "remove one of them")
+        if any(looks_secret(name, text) for text in texts):
+            yield secret(field)
+        return
+    if found.min >= found.max:
+        yield Problem(field, f"min {found.min} is not below max {found.max}", "swap them, or set a hyperparameter")
+    if found.scaling == "Logarithmic" and found.min <= 0:
+        yield Problem(field, "Logarithmic scaling takes numbers above 0 only (API)", "raise min, or use Linear")
+    if found.scaling == "ReverseLogarithmic" and not (found.min >= 0 and found.max < 1):
+        yield Problem(
+            field,
+            "ReverseLogarithmic scaling takes numbers from 0 to below 1 (API)",
+            "change min and max, or use Linear",
+        )
+
+
+def _fixed(job: Job, tuning: Tuning) -> Iterator[Problem]:
+    places: list[tuple[Key, dict[str, object]]] = [(("hyperparameters",), dict(job.hyperparameters))]
+    if job.attempts != "auto":
+        places += [
+            (("attempts", index, "hyperparameters"), dict(attempt.hyperparameters))
+            for index, attempt in enumerate(job.attempts)
+        ]
+    for field, table in places:
+        for name in sorted(tuning.ranges.keys() & table.keys()):
+            yield Problem((*field, name), "is searched by tuning.ranges and set here too", "remove one of them")
+    largest = max(len(job.hyperparameters | table) for _, table in places)
+    total = largest + len(tuning.ranges) + own_hyperparameters(job)
+    if total > MOST_HYPERPARAMETERS:
+        yield Problem(
+            ("tuning", "ranges"),
+            f"a training job would have {total} hyperparameters, those that SageMaker and Sagefit add included; it "
+            f"takes {MOST_HYPERPARAMETERS} (DG)",
+            "put hyperparameters that never change into a file of the code",
+        )
+
+
+def _objective(job: Job, tuning: Tuning) -> Iterator[Problem]:
+    names = [metric.name for metric in job.metrics]
+    if job.image.algorithm is None and tuning.objective.metric not in names:
+        known = ", ".join(names) if names else "there are none"
+        yield Problem(
+            ("tuning", "objective", "metric"),
+            f"{tuning.objective.metric!r} is not among metrics: {known}",
+            "add it to metrics with the regex that finds it in the log, or correct the name",
+        )
+    most = MOST_METRICS - (LAUNCHER_METRICS if job.code else 0)
+    if len(names) > most:
+        yield Problem(
+            ("metrics",), f"{len(names)} metrics; a tuning job takes 20 (DG), which leaves {most}", "remove some"
+        )
+
+
+def _strategy(job: Job, tuning: Tuning) -> Iterator[Problem]:
+    if tuning.strategy == "Grid":
+        if numbers := [name for name, found in tuning.ranges.items() if isinstance(found, Range)]:
+            yield Problem(
+                ("tuning", "ranges", numbers[0]),
+                "strategy Grid takes lists of values only (DG)",
+                "write the values out, or use another strategy",
+            )
+        elif tuning.max_jobs is not None and tuning.max_jobs != tuning.combinations:
+            yield Problem(
+                ("tuning", "max_jobs"),
+                f"is {tuning.max_jobs}; a grid tries each of its {tuning.combinations} combinations (DG)",
+                "remove it",
+            )
+    if tuning.strategy == "Hyperband":
+        if tuning.early_stopping:
+            yield Problem(
+                ("tuning", "early_stopping"), "Hyperband stops training jobs by its own rules (API)", "remove it"
+            )
+        if not any(name in job.hyperparameters for name in EPOCHS):
+            yield Problem(
+                ("tuning", "strategy"),
+                f"Hyperband reads how long a training job may go on from {', '.join(EPOCHS)} (API), and none is set",
+                "set hyperparameters.epochs, or use another strategy",
+            )
+
+
+def _names(job: Job) -> Iterator[Problem]:
+    attempts = 1 if job.attempts == "auto" else len(job.attempts)
+    most = MOST_NAME - len("-yymmdd-hhmmss-") - len(str(attempts - 1)) - len("b")
+    if len(job.name) > most:
+        yield Problem(
+            ("name",),
+            f"{len(job.name)} characters; with tuning at most {most}, because a tuning job adds the time and the "
+            f"attempt to it and has {MOST_NAME} (API)",
+            "rename the job",
+        )
+    if job.schedule is not None:
+        yield Problem(
+            ("schedule",),
+            f"the scheduler names runs by ids of 36 characters, and a tuning job has {MOST_NAME} (API)",
+            "start the runs of a job with tuning from elsewhere, or remove tuning",
+        )
+
+
+def _not_with(job: Job) -> Iterator[Problem]:
+    if job.resources.warm_pool:
+        yield _cold(("resources", "warm_pool"))
+    for index, attempt in enumerate([] if job.attempts == "auto" else job.attempts):
+        if attempt.keep_alive_seconds:
+            yield _cold(("attempts", index, "keep_alive_seconds"))
+        if len(job.environment | attempt.environment) > MOST_VARIABLES:
+            yield _environment(("attempts", index, "environment"))
+    if len(job.environment) > MOST_VARIABLES:
+        yield _environment(("environment",))
+    if job.resources.remote_debug:
+        yield Problem(("resources", "remote_debug"), "training jobs of a tuning job have none (API)", "remove it")
+
+
+def _cold(field: Key) -> Problem:
+    return Problem(
+        field,
+        "SageMaker keeps no instances warm for training jobs of a tuning job: it drops the setting",
+        "remove it, or remove tuning",
+    )
+
+
+def _environment(field: Key) -> Problem:
+    return Problem(
+        field,
+        f"more than {MOST_VARIABLES} variables; a tuning job takes 48 (API), and Sagefit sets one of them",
+        "put the rest into a file of the code",
+    )

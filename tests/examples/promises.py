@@ -1,0 +1,45 @@
+"""What the examples promise, from ``expected.yaml``, and what a result breaks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sagefit.examples import Example, Result, all_examples
+from sagefit.examples.result import COMPLETED
+
+EXAMPLES = {example.name: example for example in all_examples()}
+RUNNABLE = {name: example for name, example in EXAMPLES.items() if not example.planned_only}
+PROMISED: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "expected.yaml").read_text("utf-8"))
+
+
+def broken(example: Example, result: Result) -> Iterator[str]:
+    """Every promise that a result does not keep."""
+    promised = PROMISED[example.name]
+    if result.status != COMPLETED:
+        yield f"{result.status}: {result.reason}"
+    outcomes = [step.outcome for step in result.steps]
+    if outcomes != promised["attempts"]:
+        yield f"attempts ended as {outcomes}, promised is {promised['attempts']}"
+    if set(result.metrics) != set(promised["metrics"]):
+        yield f"metrics {sorted(result.metrics)}, promised are {sorted(promised['metrics'])}"
+    for name, (least, most) in promised["metrics"].items():
+        value = result.metrics.get(name)
+        if value is not None and not least <= value <= most:
+            yield f"{name} is {value}, promised is {least} to {most}"
+    yield from _peak(result, promised.get("within"))
+
+
+def _peak(result: Result, factor: float | None) -> Iterator[str]:
+    step = result.last
+    if step is None or step.measured_gib is None:
+        yield "no peak was measured"
+    elif (step.predicted_gib is None) != (factor is None):
+        yield "a prediction and the factor that it promises (within) go together"
+    elif step.predicted_gib is not None and factor is not None:
+        off = max(step.measured_gib / step.predicted_gib, step.predicted_gib / step.measured_gib)
+        if off > factor:
+            yield f"measured {step.measured_gib} GiB, predicted {step.predicted_gib}: more than {factor} times off"

@@ -1,0 +1,94 @@
+"""Every job of the examples is valid, freshly rendered, and planned by the real Terraform and the real AWS provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from examples.promises import EXAMPLES
+from plans.cases import Case
+from plans.terraform import embedded_cloud, plan_all
+from sagefit.attempts import plan_attempts
+from sagefit.cloud import faults
+from sagefit.examples import faults_files
+from sagefit.job import load_job
+from sagefit.paths import PLATFORMS
+from sagefit.render import check_rendered, render
+
+pytestmark = pytest.mark.xdist_group("examples-plans")
+
+MACHINE = "aws_sfn_state_machine.this"
+
+
+@dataclass(frozen=True)
+class Given(Case):
+    """A case whose values come from elsewhere than the cases' folder."""
+
+    text: str
+
+    @property
+    def target(self) -> str:
+        """The root for a platform, ``job`` for a job."""
+        return "job" if self.name.startswith("job/") else "."
+
+    @property
+    def values(self) -> str:
+        """Text of its tfvars."""
+        return self.text
+
+
+def cases() -> Iterator[Given]:
+    """The platforms that the examples name, and their jobs."""
+    jobs = {name: load_job(str(example.path)) for name, example in EXAMPLES.items()}
+    for platform in {job.platform for job in jobs.values()}:
+        variables = PLATFORMS / f"{platform}.tfvars"
+        yield Given(f"platforms/{platform}", variables.read_text("utf-8") if variables.exists() else 'name = "dev"')
+    for name, job in jobs.items():
+        yield Given(f"job/{name}", render(job))
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Every job as it is planned: one start of the provider for all."""
+    with embedded_cloud(tmp_path_factory.mktemp("cloud")) as environment:
+        return plan_all(list(cases()), tmp_path_factory.mktemp("tree"), environment)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_rendered_file_is_up_to_date(name: str) -> None:
+    check_rendered(load_job(str(EXAMPLES[name].path)))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_job_is_planned(name: str, plans: dict[str, dict[str, Any]]) -> None:
+    planned, job = plans[f"job/{name}"], load_job(str(EXAMPLES[name].path))
+    machine = planned["values"][MACHINE]
+    assert machine["name"] == f"sagefit-{job.platform}-{job.name}"
+    states = machine["definition"]["States"]
+    assert [a.name for a in plan_attempts(job) if not any(a.name in state for state in states)] == []
+    assert planned["warnings"] == []
+
+
+def test_the_scheduler_starts_the_state_machine(plans: dict[str, dict[str, Any]]) -> None:
+    planned = plans["job/scheduled"]["values"]
+    schedule = planned["aws_scheduler_schedule.this[0]"]
+    assert schedule["schedule_expression"] == "cron(0 6 ? * MON *)"
+    assert schedule["schedule_expression_timezone"] == "Europe/Berlin"
+    (target,) = schedule["target"]
+    assert target["arn"].endswith(":scheduler:::aws-sdk:sfn:startExecution")
+    assert target["input"]["StateMachineArn"].endswith(f":stateMachine:{planned[MACHINE]['name']}")
+
+
+def test_jobs_are_named_apart() -> None:
+    names = [example.job for example in EXAMPLES.values()]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_faults_are_those_of_one_example() -> None:
+    """All examples share a cloud, so each fault has to say whose it is."""
+    for path in faults_files(EXAMPLES.values()):
+        own = {example.job for example in EXAMPLES.values() if example.path.parent == path.parent}
+        assert {fault.match.job for fault in faults.load(path)} <= own, path

@@ -1,0 +1,55 @@
+"""Every runnable example runs on an embedded cloud, through what ``make examples`` does, and keeps its promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from examples.promises import PROMISED, RUNNABLE, broken
+from sagefit.examples import Result, Stage, Step
+
+_CLOUDS = 2  # each takes seconds to start, and the examples keep no more cores busy
+_GROUPS = {name: f"examples-{index % _CLOUDS}" for index, name in enumerate(RUNNABLE)}
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """One cloud with one platform for all the examples that a process runs."""
+    with Stage.open(list(RUNNABLE.values())) as opened:
+        yield opened
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xdist_group(group)) for name, group in _GROUPS.items()]
+)
+def test_the_example_keeps_its_promises(stage: Stage, name: str) -> None:
+    result = stage.run(RUNNABLE[name])
+    assert list(broken(RUNNABLE[name], result)) == []
+
+
+def test_every_runnable_example_promises_something() -> None:
+    assert set(PROMISED) == set(RUNNABLE)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ({"status": "failed", "reason": "the cloud is gone"}, "failed: the cloud is gone"),
+        ({"steps": (Step("main", "host_memory"),)}, "attempts ended as ['host_memory']"),
+        ({"metrics": {"accuracy": 0.5, "cv_accuracy": 0.98}}, "accuracy is 0.5, promised is 0.97 to 1"),
+        ({"metrics": {"accuracy": 0.98}}, "metrics ['accuracy'], promised are ['accuracy', 'cv_accuracy']"),
+        ({"steps": (Step("main", "completed", 0.2, 0.3, 0.5),)}, "more than 2 times off"),
+        ({"steps": (Step("main", "completed", 0.5, 0.6, 0.2),)}, "more than 2 times off"),
+        ({"steps": (Step("main", "completed", None, None, 0.2),)}, "go together"),
+        ({"steps": (Step("main", "completed", 0.2, 0.3, None),)}, "no peak was measured"),
+    ],
+)
+def test_a_broken_promise_is_found(result: dict[str, object], says: str) -> None:
+    steps, metrics = (Step("main", "completed", 0.2, 0.3, 0.2),), {"accuracy": 0.98, "cv_accuracy": 0.98}
+    good = Result("sklearn", "sklearn", "completed", 1, steps, metrics)
+    assert list(broken(RUNNABLE["sklearn"], good)) == []
+    (said,) = list(broken(RUNNABLE["sklearn"], replace(good, **result)))[:1]  # type: ignore[arg-type]
+    assert says in said
