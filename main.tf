@@ -34,7 +34,7 @@ locals {
   # Framework images are published by AWS in other accounts. Built-in algorithms are pulled by SageMaker itself.
   _images = jsondecode(file("${path.module}/modules/training-job/images.json"))
   _framework_repository_arns = [
-    for framework in local._images.frameworks :
+    for framework in merge(local._images.frameworks, local._images.processing) :
     "arn:${local.context.partition}:ecr:${local.context.region}:${local._images.accounts[framework.accounts][local.context.region]}:repository/${framework.repository}"
     if contains(keys(local._images.accounts[framework.accounts]), local.context.region)
   ]
@@ -235,6 +235,8 @@ locals {
   _machines = "${local._states}:stateMachine:${local.context.prefix}-*"
   _runs     = "${local._states}:execution:${local.context.prefix}-*:*"
   _training = "arn:${local.context.partition}:sagemaker:${local.context.region}:${local.context.account_id}:training-job/*"
+  _steps    = "arn:${local.context.partition}:sagemaker:${local.context.region}:${local.context.account_id}:processing-job/*"
+  _tuning   = "arn:${local.context.partition}:sagemaker:${local.context.region}:${local.context.account_id}:hyper-parameter-tuning-job/*"
   _logs     = "arn:${local.context.partition}:logs:${local.context.region}:${local.context.account_id}:log-group"
 
   _engineer_policy = {
@@ -256,22 +258,22 @@ locals {
         {
           Sid      = "FollowTrainingJobs"
           Effect   = "Allow"
-          Action   = "sagemaker:DescribeTrainingJob"
-          Resource = local._training
+          Action   = ["sagemaker:DescribeHyperParameterTuningJob", "sagemaker:DescribeProcessingJob", "sagemaker:DescribeTrainingJob", "sagemaker:ListTrainingJobsForHyperParameterTuningJob"]
+          Resource = [local._training, local._steps, local._tuning]
         },
         {
           # By tag, because names of training jobs carry the job and not the platform.
           Sid       = "StopTrainingJobs"
           Effect    = "Allow"
-          Action    = "sagemaker:StopTrainingJob"
-          Resource  = local._training
+          Action    = ["sagemaker:StopHyperParameterTuningJob", "sagemaker:StopProcessingJob", "sagemaker:StopTrainingJob"]
+          Resource  = [local._training, local._steps, local._tuning]
           Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.name } }
         },
         {
           # On * because the lists take no resource. The one of jobs finds the platform of a run that is asked for by name.
           Sid      = "ListJobsAndTrainingJobs"
           Effect   = "Allow"
-          Action   = ["sagemaker:ListTrainingJobs", "states:ListStateMachines"]
+          Action   = ["sagemaker:ListHyperParameterTuningJobs", "sagemaker:ListProcessingJobs", "sagemaker:ListTrainingJobs", "states:ListStateMachines"]
           Resource = "*"
         },
         {
@@ -279,6 +281,7 @@ locals {
           Effect = "Allow"
           Action = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
           Resource = [
+            "${local._logs}:/aws/sagemaker/ProcessingJobs*",
             "${local._logs}:/aws/sagemaker/TrainingJobs*",
             "${local._logs}:/aws/vendedlogs/states/${local.context.prefix}-*",
           ]

@@ -23,6 +23,11 @@ output "state_machine_name" {
   value       = module.job.state_machine_name
 }
 
+output "warm_pool" {
+  description = "For each attempt whether it finds kept instances, and if not, what prevents it; null where nothing is kept."
+  value       = module.job.warm_pool
+}
+
 output "worst_case_seconds" {
   description = "The longest a run can spend in training jobs."
   value       = module.job.worst_case_seconds

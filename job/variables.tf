@@ -4,10 +4,15 @@
 variable "attempts" {
   description = "Ways to run the job, in order; `next` leads from a failure class to a later attempt."
   type = list(object({
-    name                = string
-    reason              = optional(string)
-    instance_type       = string
-    instance_count      = optional(number)
+    name           = string
+    reason         = optional(string)
+    instance_type  = optional(string)
+    instance_count = optional(number)
+    instance_groups = optional(list(object({
+      name           = string
+      instance_type  = string
+      instance_count = optional(number)
+    })))
     spot                = optional(bool)
     hyperparameters     = optional(map(string))
     environment         = optional(map(string))
@@ -42,6 +47,7 @@ variable "channels" {
     record_wrapper  = optional(string)
     content_type    = optional(string)
     shuffle_seed    = optional(number)
+    instance_groups = optional(list(string))
   }))
   default  = {}
   nullable = false

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import os
 import random
 import re
-import subprocess
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -18,12 +15,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from job_strategies import STYLES, Spec, any_job, jobs, prepare, write_spec
-from sagefit import toolchain
 from sagefit.job import load_job
 from sagefit.job.model import Attempt, Channel, Image, Job, Resources
 from sagefit.job.values import Code
-from sagefit.paths import JOB_ROOT, home
+from sagefit.paths import JOB_ROOT
 from sagefit.render import render
+from terraform_console import evaluate
 
 # Terraform decodes every tfvars file by itself and gives it to the variables of ``job/``.
 _READER = """
@@ -44,20 +41,6 @@ module "job" {
 """
 
 
-def terraform(folder: Path, *arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        [toolchain.terraform_binary(home()), *arguments],
-        input=stdin,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "TF_CLI_CONFIG_FILE": os.devnull},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def read_by_terraform(folder: Path, rendered: list[str]) -> list[Spec]:
     """The variables of ``job/`` as Terraform has them for each of these tfvars files."""
     texts = [path.read_text(encoding="utf-8") for path in JOB_ROOT.glob("variables*.tf")]
@@ -70,10 +53,7 @@ def read_by_terraform(folder: Path, rendered: list[str]) -> list[Spec]:
     (folder / "rendered").mkdir()
     for index, text in enumerate(rendered):
         (folder / "rendered" / f"{index}.tfvars").write_text(text, encoding="utf-8")
-    terraform(folder, "init", "-no-color")
-    question = "base64gzip(jsonencode({ for file, job in module.job : file => job.all }))\n"
-    answer = terraform(folder, "console", stdin=question).strip().strip('"')
-    found = json.loads(gzip.decompress(base64.b64decode(answer)))
+    found = evaluate(folder, "{ for file, job in module.job : file => job.all }")
     return [found[str(index)] for index in range(len(rendered))]
 
 

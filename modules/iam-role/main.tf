@@ -136,7 +136,7 @@ locals {
         "logs:DescribeLogStreams",
         "logs:PutLogEvents",
       ]
-      Resource = "${local._arn.logs}:log-group:/aws/sagemaker/TrainingJobs*"
+      Resource = [for kind in ["ProcessingJobs", "TrainingJobs"] : "${local._arn.logs}:log-group:/aws/sagemaker/${kind}*"]
     },
   ]
 

@@ -112,7 +112,7 @@ variable "managed_policy_arns" {
 variable "metric_namespaces" {
   description = "CloudWatch namespaces the containers may put metrics into."
   type        = set(string)
-  default     = ["/aws/sagemaker/TrainingJobs"]
+  default     = ["/aws/sagemaker/ProcessingJobs", "/aws/sagemaker/TrainingJobs"]
   nullable    = false
 
   validation {

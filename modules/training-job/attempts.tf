@@ -44,7 +44,7 @@ locals {
         : 0
       )
       # Local disks are encrypted by the hardware and take no key.
-      volume_kms_key = try(tonumber(local.instances[a.instance_type].nvme_gb), 0) > 0 ? null : local._volume_kms_key
+      volume_kms_key = anytrue([for t in local._machine_types[i] : try(tonumber(local.instances[t].nvme_gb), 0) > 0]) ? null : local._volume_kms_key
     }
   ]
 
@@ -93,6 +93,7 @@ locals {
             S3Uri                  = c.s3_uri != null ? c.s3_uri : try("s3://${var.platform.buckets.data}/${local._channel_prefixes[name]}/", null)
             S3DataDistributionType = c.distribution
             AttributeNames         = length(c.attribute_names) > 0 ? c.attribute_names : null
+            InstanceGroupNames     = length(c.instance_groups) > 0 ? c.instance_groups : null
           } : k => v if v != null }
           FileSystemDataSource = c.file_system == null ? null : {
             FileSystemId         = c.file_system.id
@@ -144,8 +145,11 @@ locals {
         KmsKeyId        = local._output_kms_key
       } : k => v if v != null }
       ResourceConfig = { for k, v in {
-        InstanceType             = a.instance_type
-        InstanceCount            = a.instance_count
+        InstanceType  = a.instance_type
+        InstanceCount = a.instance_type == null ? null : a.instance_count
+        InstanceGroups = length(a.instance_groups) == 0 ? null : [
+          for g in a.instance_groups : { InstanceGroupName = g.name, InstanceType = g.instance_type, InstanceCount = g.instance_count }
+        ]
         VolumeSizeInGB           = local._attempts[i].volume_size_gb
         VolumeKmsKeyId           = local._attempts[i].volume_kms_key
         KeepAlivePeriodInSeconds = local._attempts[i].keep_alive_seconds == 0 ? null : local._attempts[i].keep_alive_seconds

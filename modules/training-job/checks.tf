@@ -10,7 +10,7 @@ check "default_runtime_quota" {
 check "pending_limit_without_effect" {
   assert {
     condition = alltrue([
-      for a in var.attempts : a.max_pending_seconds == null || try(local.instances[a.instance_type].accelerator, "-") != ""
+      for i, a in var.attempts : a.max_pending_seconds == null || anytrue([for t in local._machine_types[i] : try(local.instances[t].accelerator, "-") != ""])
     ])
     error_message = "attempts[*].max_pending_seconds: acts on accelerated instances only; CPU instances ignore it."
   }
@@ -18,7 +18,7 @@ check "pending_limit_without_effect" {
 
 check "encryption_between_one" {
   assert {
-    condition     = !local._encrypt_traffic || anytrue([for a in var.attempts : a.instance_count > 1])
+    condition     = !local._encrypt_traffic || anytrue([for machines in local._machines : sum(machines[*].instance_count) > 1])
     error_message = "resources.encrypt_inter_container_traffic: no attempt has two instances, so it encrypts nothing and changes the warm pool's match key."
   }
 }

@@ -54,7 +54,7 @@ locals {
   _pause_seconds  = min(15, local.poll_seconds)
   _sdk            = "${local._arn_prefix}:states:::aws-sdk:sagemaker"
   _training_job   = [for i, a in var.attempts : "States.Format('{}-${i}{}', $$.Execution.Name, $.repeat.letter)"]
-  _attempt_shapes = [for i, a in var.attempts : "${a.instance_count} ${a.instance_type} ${local._attempts[i].volume_size_gb}"]
+  _attempt_shapes = [for i, a in var.attempts : "${local._machine_words[i]} ${local._attempts[i].volume_size_gb}"]
   _attempt_index  = { for i, a in var.attempts : a.name => i... }
 
   # Warm instances that the next attempt cannot use are given back.
@@ -86,7 +86,7 @@ locals {
     for i, a in var.attempts : merge(
       {
         "${a.name}: submit" = {
-          Comment        = join(": ", compact(["${a.instance_count} x ${a.instance_type}${a.spot ? " spot" : ""}", a.reason]))
+          Comment        = join(": ", compact(["${local._machine_words[i]}${a.spot ? " spot" : ""}", a.reason]))
           Type           = "Task"
           Resource       = "${local._sdk}:createTrainingJob"
           Parameters     = local.requests[i]

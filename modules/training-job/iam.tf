@@ -19,7 +19,7 @@ locals {
     # ForAllValues is true for a request without the key, hence the Null test.
     Condition = { for operator, keys in {
       "ForAllValues:StringEquals" = { for k, v in {
-        "sagemaker:InstanceTypes"       = distinct(var.attempts[*].instance_type)
+        "sagemaker:InstanceTypes"       = distinct(flatten(local._machine_types))
         "sagemaker:VpcSubnets"          = local._in_vpc ? local._subnet_ids : null
         "sagemaker:VpcSecurityGroupIds" = local._in_vpc ? local._security_group_ids : null
       } : k => v if v != null }

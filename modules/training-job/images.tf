@@ -45,9 +45,9 @@ locals {
     var.image.digest != null ? "@${var.image.digest}" : ":${coalesce(var.image.tag, "-")}"}"
   )
 
-  # The instance decides between the CPU and the GPU image.
+  # The instance decides between the CPU and the GPU image; groups share one.
   _attempt_processors = [
-    for a in var.attempts : try(local.instances[a.instance_type].accelerator, "") == "" ? "cpu" : "gpu"
+    for types in local._machine_types : anytrue([for t in types : try(local.instances[t].accelerator, "") != ""]) ? "gpu" : "cpu"
   ]
 
   image_uris = [

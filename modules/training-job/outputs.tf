@@ -41,6 +41,11 @@ output "state_machine_policy" {
   value       = local.state_machine_policy
 }
 
+output "warm_pool" {
+  description = "For each attempt whether it finds kept instances, and if not, which key of the warm pool's match prevents it; null where nothing is kept."
+  value       = local.warm_pool
+}
+
 output "worst_case_seconds" {
   description = "The longest a run can spend in training jobs: every attempt at its time limit. Repeats after errors of AWS itself come on top, until the definition's TimeoutSeconds."
   value       = local.worst_case_seconds

@@ -69,7 +69,12 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = local._image_family == null || alltrue([for a in var.attempts : !startswith(try(local.instances[a.instance_type].accelerator, ""), "Trainium")])
+      condition     = var.tuning == null || alltrue([for a in var.attempts : length(a.instance_groups) == 0])
+      error_message = "attempts[*].instance_groups: Sagefit tunes on one instance type. Remove the groups, or tuning."
+    }
+
+    precondition {
+      condition     = local._image_family == null || alltrue([for t in flatten(local._machine_types) : !startswith(try(local.instances[t].accelerator, ""), "Trainium")])
       error_message = "image: the table knows no image for Trainium instances. Give image.uri for a job with such an attempt."
     }
 

@@ -82,7 +82,7 @@ locals {
         "${a.name}: submit" = merge(local._attempt_states[i]["${a.name}: submit"], {
           Comment    = "${local._trials} x ${local._attempt_states[i]["${a.name}: submit"].Comment}"
           Resource   = "${local._sdk}:createHyperParameterTuningJob"
-          Parameters = local.tuning_requests[i]
+          Parameters = try(local.tuning_requests[i], null)
         })
 
         "${a.name}: describe" = merge(local._attempt_states[i]["${a.name}: describe"], {

@@ -3,6 +3,7 @@ variable "attempts" {
     Ways to run the job, in order; the first one starts every run.
     - `name`: names the states in the graph; `reason` says why the attempt is there.
     - `instance_type`, `instance_count`, `spot`: hardware and how it is bought.
+    - `instance_groups`: instead of a type, groups of `name`, `instance_type`, `instance_count` that train together.
     - `hyperparameters`, `environment`: override the job's.
     - `volume_size_gb`: null takes the warm pool's or the job's; `keep_alive_seconds` keeps the instances warm afterwards.
     - `max_runtime_seconds`; `max_wait_seconds` (spot only, waiting included); `max_pending_seconds` (wait for capacity).
@@ -10,10 +11,15 @@ variable "attempts" {
     - `next`: for each failure class the later attempt that follows it. A class without an entry ends the run.
   EOT
   type = list(object({
-    name                = string
-    reason              = optional(string, "")
-    instance_type       = string
-    instance_count      = optional(number, 1)
+    name           = string
+    reason         = optional(string, "")
+    instance_type  = optional(string)
+    instance_count = optional(number, 1)
+    instance_groups = optional(list(object({
+      name           = string
+      instance_type  = string
+      instance_count = optional(number, 1)
+    })), [])
     spot                = optional(bool, false)
     hyperparameters     = optional(map(string), {})
     environment         = optional(map(string), {})
@@ -53,27 +59,47 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : contains(keys(local.instances), a.instance_type)])
-    error_message = "attempts[*].instance_type: ${join(", ", [for a in var.attempts : a.instance_type if !contains(keys(local.instances), a.instance_type)])} is no training instance in instances.csv. Correct it, or refresh the table."
+    condition     = alltrue([for a in var.attempts : (a.instance_type == null) == (length(a.instance_groups) > 0)])
+    error_message = "attempts[*]: an attempt has an instance_type or instance_groups (API). Give one of the two."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(var.platform.allowed_instance_types) == 0 || contains(var.platform.allowed_instance_types, a.instance_type)])
+    condition     = alltrue([for a in var.attempts : length(a.instance_groups) <= 5])
+    error_message = "attempts[*].instance_groups: at most 5 (API). Join groups of one type."
+  }
+
+  validation {
+    condition     = alltrue([for a in var.attempts : alltrue([for g in a.instance_groups : length(g.name) >= 1 && length(g.name) <= 64]) && length(distinct(a.instance_groups[*].name)) == length(a.instance_groups)])
+    error_message = "attempts[*].instance_groups[*].name: 1 to 64 characters (API), each used once. Rename the group."
+  }
+
+  validation {
+    condition     = alltrue([for a in var.attempts : length(a.instance_groups) == 0 || a.keep_alive_seconds == 0])
+    error_message = "attempts[*].keep_alive_seconds: instance groups cannot be kept warm (SageMaker guide). Set it to 0, or use one instance_type."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for a in var.attempts : [for t in concat(a.instance_groups[*].instance_type, compact([a.instance_type])) : contains(keys(local.instances), t)]]))
+    error_message = "attempts[*].instance_type: ${join(", ", flatten([for a in var.attempts : [for t in concat(a.instance_groups[*].instance_type, compact([a.instance_type])) : t if !contains(keys(local.instances), t)]]))} is no training instance in instances.csv. Correct it, or refresh the table."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for a in var.attempts : [for t in concat(a.instance_groups[*].instance_type, compact([a.instance_type])) : length(var.platform.allowed_instance_types) == 0 || contains(var.platform.allowed_instance_types, t)]]))
     error_message = "attempts[*].instance_type: platform ${var.platform.name} allows ${join(", ", var.platform.allowed_instance_types)} only. Choose one of them, or extend the platform's allowed_instance_types."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.instance_count >= 1 && floor(a.instance_count) == a.instance_count])
+    condition     = alltrue(flatten([for a in var.attempts : [for n in concat([a.instance_count], a.instance_groups[*].instance_count) : n >= 1 && floor(n) == n]]))
     error_message = "attempts[*].instance_count: a whole number of at least 1."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.instance_count <= var.resources.instance_quota])
+    condition     = alltrue([for a in var.attempts : (a.instance_type == null ? sum(concat([0], a.instance_groups[*].instance_count)) : a.instance_count) <= var.resources.instance_quota])
     error_message = "attempts[*].instance_count: above resources.instance_quota (20, the account's default quota). Ask for fewer, or raise the quota and the setting."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : var.resources.volume_kms_key_arn == null || try(tonumber(local.instances[a.instance_type].nvme_gb), 0) == 0])
+    condition     = alltrue(flatten([for a in var.attempts : [for t in concat(a.instance_groups[*].instance_type, compact([a.instance_type])) : var.resources.volume_kms_key_arn == null || try(tonumber(local.instances[t].nvme_gb), 0) == 0]]))
     error_message = "resources.volume_kms_key_arn: instances with local NVMe disks take no volume key; the hardware encrypts them (API). Remove the key, or change attempts[*].instance_type."
   }
 

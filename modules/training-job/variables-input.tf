@@ -82,6 +82,7 @@ variable "channels" {
     - `s3_data_type`: S3Prefix, ManifestFile or AugmentedManifestFile (with `attribute_names`).
     - `distribution`: FullyReplicated or ShardedByS3Key.
     - `compression`: Gzip or None; `record_wrapper`: RecordIO or None; `content_type`: MIME type; `shuffle_seed`: shuffles the order of the objects.
+    - `instance_groups`: groups of the attempts that get the data in S3; empty gives it to all.
   EOT
   type = map(object({
     s3_uri     = optional(string)
@@ -101,6 +102,7 @@ variable "channels" {
     record_wrapper  = optional(string)
     content_type    = optional(string)
     shuffle_seed    = optional(number)
+    instance_groups = optional(list(string), [])
   }))
   default  = {}
   nullable = false
@@ -228,6 +230,16 @@ variable "channels" {
   validation {
     condition     = alltrue([for c in var.channels : coalesce(c.record_wrapper, "None") == "None" || coalesce(c.mode, var.resources.input_mode) == "Pipe"])
     error_message = "channels[*].record_wrapper: RecordIO wraps records in Pipe mode only (API). Set channels[*].mode = \"Pipe\"."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for c in var.channels : [for g in c.instance_groups : [for a in var.attempts : contains(a.instance_groups[*].name, g)]]]))
+    error_message = "channels[*].instance_groups: every name is one of attempts[*].instance_groups[*].name, in all attempts (API). Correct it, or remove it."
+  }
+
+  validation {
+    condition     = alltrue([for c in var.channels : length(distinct(c.instance_groups)) == length(c.instance_groups) && (length(c.instance_groups) == 0 || c.file_system == null)])
+    error_message = "channels[*].instance_groups: names of groups, each once, for data in S3 only (API). Correct the list, or remove it."
   }
 
   validation {

@@ -101,7 +101,7 @@ variable "tuning" {
   }
 
   validation {
-    condition     = try(var.tuning.strategy, "-") != "Grid" || (alltrue([for r in values(try(var.tuning.ranges, {})) : r.type == "Categorical"]) && var.tuning.max_jobs == null)
+    condition     = try(var.tuning.strategy, "-") != "Grid" || (alltrue([for r in values(try(var.tuning.ranges, {})) : r.type == "Categorical"]) && try(var.tuning.max_jobs, null) == null)
     error_message = "tuning.strategy: Grid takes Categorical ranges only, and tries each combination of them, so tuning.max_jobs is left out (DG). Write the values out, or use another strategy."
   }
 

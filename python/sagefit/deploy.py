@@ -8,7 +8,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.attempts import check_allowed, check_max_price, is_estimated, plan_attempts, repeats_note, worst_case_usd
+from sagefit.attempts import (
+    check_allowed,
+    check_max_price,
+    is_estimated,
+    plan_attempts,
+    plan_steps,
+    repeats_note,
+    worst_case_usd,
+)
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -38,9 +46,9 @@ class PlannedJob:
     @property
     def worst_case(self) -> str:
         """What a run can cost."""
-        attempts, region = plan_attempts(self.job), self.platform.region
-        usd = worst_case_usd(attempts, region)
-        estimated = " by estimated prices" if is_estimated(attempts, region) else ""
+        attempts, steps, region = plan_attempts(self.job), plan_steps(self.job), self.platform.region
+        usd = worst_case_usd(attempts, region, steps=steps)
+        estimated = " by estimated prices" if is_estimated(attempts, region, steps=steps) else ""
         if usd is None:
             return "what a run costs is not known"
         return f"a run costs at most {usd:.2f} USD{estimated}; {repeats_note(usd)}"
@@ -97,7 +105,7 @@ def apply_saved(job: Job, target: Target) -> None:
 def check(job: Job, platform: Platform) -> None:
     """Refuse what the platform does not allow and what could cost more than the job's limit."""
     attempts = plan_attempts(job)
-    check_allowed(job, attempts, platform.allowed_instance_types)
+    check_allowed(job, [*plan_steps(job), *attempts], platform.allowed_instance_types)
     check_max_price(job, attempts, platform.region)
 
 

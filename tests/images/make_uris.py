@@ -44,8 +44,11 @@ try:
     from sagemaker.core import image_uris
 except ImportError:
     from sagemaker import image_uris
-answers = []
+answers, answered = [], set()
 for row in json.load(sys.stdin):
+    answers.append(None)
+    if tuple(row["purpose"]) in answered:
+        continue
     name, base = row["name"], {}
     if name.startswith("huggingface"):
         kind = "tensorflow" if name.endswith("tensorflow") else "pytorch"
@@ -54,10 +57,11 @@ for row in json.load(sys.stdin):
         name = "huggingface"
     python = None if row["python"] == "any" else row["python"]
     try:
-        answers.append(image_uris.retrieve(name, row["region"], version=row["version"], py_version=python,
-                                           instance_type=row["instance_type"], image_scope="training", **base))
+        answers[-1] = image_uris.retrieve(name, row["region"], version=row["version"], py_version=python,
+                                          instance_type=row["instance_type"], image_scope="training", **base)
+        answered.add(tuple(row["purpose"]))
     except (ValueError, KeyError):
-        answers.append(None)
+        pass
 print(json.dumps(answers))
 """
 
@@ -86,21 +90,18 @@ output "accounts" { value = { for k, d in data.aws_sagemaker_prebuilt_ecr_image.
 
 def main() -> int:
     """Ask all, and write the first row of each purpose that the first package has an answer for."""
-    rows = list(requests())
-    answers = [ask_package(package, rows) for package in PACKAGES]
-    kept: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row, *said in zip(rows, *answers, strict=True):
-        if said[0]:
-            kept.setdefault(row["purpose"], row | {"uri": said[0], "agreeing": [uri == said[0] for uri in said]})
-    accounts = ask_provider({place(row["uri"]): row["region"] for row in kept.values()})
+    asked = list(requests())
+    rows = [row | {"uri": uri} for row, uri in zip(asked, ask_package(PACKAGES[0], asked), strict=True) if uri]
+    again = ask_package(PACKAGES[1], rows)
+    accounts = ask_provider({place(row["uri"]): row["region"] for row in rows})
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
         table.writeheader()
-        for row in kept.values():
-            agreeing = [*row["agreeing"], accounts.get(place(row["uri"])) == row["uri"].partition(".")[0]]
+        for row, uri in zip(rows, again, strict=True):
+            agreeing = [True, uri == row["uri"], accounts.get(place(row["uri"])) == row["uri"].partition(".")[0]]
             sources = [source for source, agrees in zip((*PACKAGES, PROVIDER), agreeing, strict=True) if agrees]
             table.writerow(row | {"sources": "; ".join(sources).replace("==", " ")})
-    print(f"{len(kept)} rows")
+    print(f"{len(rows)} rows")
     return 0
 
 

@@ -16,6 +16,11 @@ def training_job(document: dict[str, Any], job: str, attempt: str = "0") -> str:
     return f"arn:aws:sagemaker:{document['region']}:{document['account_id']}:training-job/{job}-{_RUN}-{attempt}"
 
 
+def processing_job(document: dict[str, Any], job: str, step: str = "p0") -> str:
+    """The ARN of a processing job of a run of a job."""
+    return training_job(document, job, step).replace(":training-job/", ":processing-job/")
+
+
 def create(request: dict[str, Any], resource: str, **changes: str | list[str] | None) -> Call:
     """CreateTrainingJob with the condition keys that the service makes of a request; None takes a key away."""
     changed = {f"sagemaker:{key}": value for key, value in changes.items()}
@@ -54,12 +59,13 @@ def of_a_container(request: dict[str, Any], document: dict[str, Any], job: str) 
         yield Call("s3:ListBucket", buckets[key], {"s3:prefix": f"{own}/"})
     for action in ("GetObject", "PutObject", "DeleteObject"):
         yield Call(f"s3:{action}", f"{buckets['checkpoints']}/{own}/step-100.pt")
-    group = f"arn:aws:logs:{document['region']}:{document['account_id']}:log-group:/aws/sagemaker/TrainingJobs"
-    yield Call("logs:CreateLogGroup", group)
-    yield Call("logs:DescribeLogStreams", f"{group}:log-stream:")
-    for action in ("CreateLogStream", "PutLogEvents"):
-        yield Call(f"logs:{action}", f"{group}:log-stream:{job}-{_RUN}-0/algo-1-1700000000")
-    yield Call("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "/aws/sagemaker/TrainingJobs"})
+    for kind in ("ProcessingJobs", "TrainingJobs"):
+        group = f"arn:aws:logs:{document['region']}:{document['account_id']}:log-group:/aws/sagemaker/{kind}"
+        yield Call("logs:CreateLogGroup", group)
+        yield Call("logs:DescribeLogStreams", f"{group}:log-stream:")
+        for action in ("CreateLogStream", "PutLogEvents"):
+            yield Call(f"logs:{action}", f"{group}:log-stream:{job}-{_RUN}-0/algo-1-1700000000")
+        yield Call("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": f"/aws/sagemaker/{kind}"})
     yield Call("ecr:GetAuthorizationToken")
     for url in (document["repository_url"], request["AlgorithmSpecification"]["TrainingImage"].split(":")[0]):
         for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"):
@@ -74,7 +80,10 @@ def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
     name = f"sagefit-{document['name']}-{job}"
     machine = f"arn:aws:states:{region}:{account}:stateMachine:{name}"
     run = f"arn:aws:states:{region}:{account}:execution:{name}:{job}-{_RUN}"
-    logs = f"arn:aws:logs:{region}:{account}:log-group:/aws/sagemaker/TrainingJobs:log-stream:"
+    logs = [
+        f"arn:aws:logs:{region}:{account}:log-group:/aws/sagemaker/{kind}:log-stream:"
+        for kind in ("ProcessingJobs", "TrainingJobs")
+    ]
     artifacts = f"arn:aws:s3:::{document['buckets']['artifacts']}"
     through_s3 = {"kms:ViaService": f"s3.{region}.amazonaws.com"}
     return [
@@ -84,13 +93,24 @@ def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
         *(Call(f"states:{action}", machine) for action in ("StartExecution", "ListExecutions", "DescribeStateMachine")),
         *(Call(f"states:{action}", run) for action in ("DescribeExecution", "GetExecutionHistory", "StopExecution")),
         Call("sagemaker:ListTrainingJobs"),
+        Call("sagemaker:ListProcessingJobs"),
+        Call("sagemaker:DescribeProcessingJob", processing_job(document, job)),
+        Call(
+            "sagemaker:StopProcessingJob",
+            processing_job(document, job),
+            {"aws:ResourceTag/sagefit:platform": document["name"]},
+        ),
         Call("sagemaker:DescribeTrainingJob", training_job(document, job)),
         Call(
             "sagemaker:StopTrainingJob",
             training_job(document, job),
             {"aws:ResourceTag/sagefit:platform": document["name"]},
         ),
-        *(Call(f"logs:{action}", logs) for action in ("DescribeLogStreams", "FilterLogEvents", "GetLogEvents")),
+        *(
+            Call(f"logs:{action}", group)
+            for group in logs
+            for action in ("DescribeLogStreams", "FilterLogEvents", "GetLogEvents")
+        ),
         Call("cloudwatch:GetMetricData"),
         Call("s3:ListBucket", artifacts, {"s3:prefix": f"jobs/{job}/"}),
         Call("s3:GetObject", f"{artifacts}/jobs/{job}/{job}-{_RUN}-0/output/output.tar.gz"),

@@ -66,6 +66,7 @@ def test_commands_made_all_kinds_of_calls(made: list[Call]) -> None:
         "states:DescribeExecution",
         "states:StopExecution",
         "sagemaker:ListTrainingJobs",
+        "sagemaker:ListProcessingJobs",
         "sagemaker:DescribeTrainingJob",
         "logs:DescribeLogStreams",
     }

@@ -136,9 +136,9 @@ run "engineers_start_runs_and_no_training_jobs" {
       } == {
       StartRuns               = jsonencode(["states:DescribeStateMachine", "states:ListExecutions", "states:StartExecution"])
       FollowAndStopRuns       = jsonencode(["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"])
-      FollowTrainingJobs      = jsonencode(["sagemaker:DescribeTrainingJob"])
-      StopTrainingJobs        = jsonencode(["sagemaker:StopTrainingJob"])
-      ListJobsAndTrainingJobs = jsonencode(["sagemaker:ListTrainingJobs", "states:ListStateMachines"])
+      FollowTrainingJobs      = jsonencode(["sagemaker:DescribeHyperParameterTuningJob", "sagemaker:DescribeProcessingJob", "sagemaker:DescribeTrainingJob", "sagemaker:ListTrainingJobsForHyperParameterTuningJob"])
+      StopTrainingJobs        = jsonencode(["sagemaker:StopHyperParameterTuningJob", "sagemaker:StopProcessingJob", "sagemaker:StopTrainingJob"])
+      ListJobsAndTrainingJobs = jsonencode(["sagemaker:ListHyperParameterTuningJobs", "sagemaker:ListProcessingJobs", "sagemaker:ListTrainingJobs", "states:ListStateMachines"])
       ReadLogs                = jsonencode(["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"])
       ReadMetrics             = jsonencode(["cloudwatch:GetMetricData"])
       ReadPlatform            = jsonencode(["ssm:GetParameter"])

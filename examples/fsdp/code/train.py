@@ -16,6 +16,7 @@ import torch.distributed.checkpoint as distributed_checkpoint
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 GREYS, PIXELS = 17, 64  # values of a pixel, and pixels of a picture
@@ -41,16 +42,21 @@ class PixelModel(nn.Module):
         mask = nn.Transformer.generate_square_subsequent_mask(length, device=pixels.device)
         for layer in self.layers:
             x = layer(x, src_mask=mask, is_causal=True)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x).flatten(0, 1))
+
+
+def own(parameter):
+    """This rank's part of a parameter, which of one that is not sharded is all of it."""
+    return parameter.to_local() if isinstance(parameter, DTensor) else parameter
 
 
 def initialise(model):
     """Give values to a model that was made on the meta device, or to this rank's part of it."""
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
-            nn.init.normal_(parameter, std=0.02)
+            nn.init.normal_(own(parameter), std=0.02)
         else:
-            nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+            nn.init.constant_(own(parameter), 1.0 if name.endswith("weight") else 0.0)
 
 
 def build(options, device):
@@ -77,7 +83,7 @@ def train(model, forward, options, device):
     """Trains from the newest checkpoint, or from the start, to the last step."""
     rank, world = dist.get_rank(), dist.get_world_size()
     data = pictures(options.train, device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     # Every rank writes files of its own name into this folder, and the hosts' folders share one S3 prefix.
     checkpoints = Path(os.environ.get("SM_CHECKPOINT_DIR", "checkpoints"))
     done = max((int(path.parent.name) for path in checkpoints.glob("*/.metadata")), default=0)
@@ -89,12 +95,12 @@ def train(model, forward, options, device):
     for step in range(done, options.steps):
         chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))
         batch = data[chosen[rank : world * options.batch_size : world].to(device)]
-        predicted = forward(batch[:, :-1])
-        loss = nn.functional.cross_entropy(predicted.flatten(0, 1), batch[:, 1:].flatten())
+        loss = nn.functional.cross_entropy(forward(batch[:, :-1]), batch[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        dist.all_reduce(loss := loss.detach())
+        loss = loss.detach()
+        dist.all_reduce(loss)
         if rank == 0:
             print(f"step {step + 1}: loss={loss.item() / world:.4f}")
     if done < options.steps:
@@ -108,16 +114,16 @@ def main():
     parser.add_argument("--sharding", choices=["zero3", "none"], default="zero3")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--batch_size", type=int, default=2, help="pictures of one rank")
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--layers", type=int, default=7)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--train", default=os.environ.get("SM_CHANNEL_TRAIN"))
     options = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
     dist.init_process_group("nccl" if on_gpu else "gloo")
     model, forward = build(options, device)
-    kept = sum(p.to_local().numel() if hasattr(p, "to_local") else p.numel() for p in model.parameters())
-    print(f"rank {dist.get_rank()} keeps {kept} of {sum(p.numel() for p in model.parameters())} parameters")
+    kept = sum(own(parameter).numel() for parameter in model.parameters())
+    print(f"rank {dist.get_rank()} keeps {kept} of {sum(parameter.numel() for parameter in model.parameters())} parameters")
     train(model, forward, options, device)
     # In parts, as it is: dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of them.
     distributed_checkpoint.save(model.state_dict(), checkpoint_id=os.environ.get("SM_MODEL_DIR", "model"))

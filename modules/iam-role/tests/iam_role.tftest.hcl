@@ -275,8 +275,8 @@ run "statement_ids_are_unique" {
   }
 
   assert {
-    condition     = local.policies.telemetry[0].Resource == "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/sagemaker/TrainingJobs*"
-    error_message = "Only the logs of training jobs may be written."
+    condition     = local.policies.telemetry[0].Resource == [for kind in ["ProcessingJobs", "TrainingJobs"] : "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/sagemaker/${kind}*"]
+    error_message = "Only the logs of training and processing jobs may be written."
   }
 
   assert {

@@ -42,10 +42,10 @@ run "a_step_asks_for_what_it_needs" {
   command = plan
 
   assert {
-    condition = {
+    condition = jsonencode({
       for k, v in output.definition.States["processing features: submit"].Parameters : k => v
       if !contains(["ProcessingInputs", "ProcessingOutputConfig", "Tags"], k)
-      } == {
+      }) == jsonencode({
       "ProcessingJobName.$" = "States.Format('{}-p0{}', $$.Execution.Name, $.repeat.letter)"
       RoleArn               = "arn:aws:iam::123456789012:role/sagefit-dev-execution"
       AppSpecification = {
@@ -68,7 +68,7 @@ run "a_step_asks_for_what_it_needs" {
         EnableInterContainerTrafficEncryption = true
         VpcConfig                             = { Subnets = ["subnet-1"], SecurityGroupIds = ["sg-1"] }
       }
-    }
+    })
     error_message = "image, command, resources and network are those of the step and of the platform"
   }
   assert {
@@ -137,7 +137,7 @@ run "a_run_goes_through_the_steps_to_the_first_attempt" {
     error_message = "the worst case has the steps in it"
   }
   assert {
-    condition = [for s in output.state_machine_policy.Statement : s if s.Sid == "CreateProcessingJobsOfThisJob"][0] == {
+    condition = jsonencode([for s in output.state_machine_policy.Statement : s if s.Sid == "CreateProcessingJobsOfThisJob"][0]) == jsonencode({
       Sid      = "CreateProcessingJobsOfThisJob"
       Effect   = "Allow"
       Action   = ["sagemaker:CreateProcessingJob"]
@@ -153,7 +153,7 @@ run "a_run_goes_through_the_steps_to_the_first_attempt" {
         Bool                  = { "sagemaker:NetworkIsolation" = "true", "sagemaker:InterContainerTrafficEncryption" = "true" }
         ArnEquals             = { "sagemaker:OutputKmsKey" = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555" }
       }
-    }
+    })
     error_message = "the role creates the steps of this job, as they are and not less protected"
   }
 }

@@ -69,9 +69,9 @@ run "an_attempt_asks_for_a_tuning_job" {
     error_message = "the image starts the launcher, which finds the script"
   }
   assert {
-    condition = sort(keys(output.definition.States["first: submit"].Parameters.TrainingJobDefinition.AlgorithmSpecification)) == [
+    condition = jsonencode(keys(output.definition.States["first: submit"].Parameters.TrainingJobDefinition.AlgorithmSpecification)) == jsonencode([
       "MetricDefinitions", "TrainingImage", "TrainingInputMode",
-    ]
+    ])
     error_message = "training jobs of a tuning job take no entrypoint"
   }
   assert {

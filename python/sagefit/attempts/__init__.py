@@ -8,6 +8,7 @@ from sagefit.attempts.cost import attempt_usd, is_estimated, repeats_note, usd_p
 from sagefit.attempts.limits import check_allowed, check_max_price, check_services
 from sagefit.attempts.on_cpu import predicted_on_cpu
 from sagefit.attempts.planned import PlannedAttempt, fill
+from sagefit.attempts.steps import plan_steps, step_as_attempt
 from sagefit.catalog.choose import Candidate
 from sagefit.job import Attempt, Job
 from sagefit.memory.read import read
@@ -21,8 +22,10 @@ __all__ = [
     "graph",
     "is_estimated",
     "plan_attempts",
+    "plan_steps",
     "predicted_on_cpu",
     "repeats_note",
+    "step_as_attempt",
     "usd_per_hour",
     "worst_case_usd",
 ]

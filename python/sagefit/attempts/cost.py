@@ -1,6 +1,7 @@
 """What one run can cost at worst.
 
-The worst case is what a run costs while AWS itself does not fail: its dearest path, every attempt to its time limit.
+The worst case is what a run costs while AWS itself does not fail: its processing steps and its dearest path, every step
+and attempt to its time limit.
 A training job that ends with an internal error of AWS is repeated, twice at most for each attempt, and that is told
 beside the worst case and not multiplied into it. Multiplied, the number would be three times what even a bad run
 costs: such errors seldom come, mostly come before training starts, and a repeat goes on from the checkpoint, so that
@@ -58,13 +59,16 @@ def worst_path(
     return worst[attempts[0].name][1]
 
 
-def worst_case_usd(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> float | None:
-    """What one run costs when every attempt of its dearest path runs to its limit; None when a price is not known.
+def worst_case_usd(
+    attempts: Sequence[PlannedAttempt], region: str, *, steps: Sequence[PlannedAttempt] = (), packaged: bool = False
+) -> float | None:
+    """What one run costs when all processing ``steps`` and every attempt of its dearest path run to their limits.
 
-    Without repeats after errors of AWS; see `repeats_note`.
+    None when a price is not known. Without repeats after errors of AWS; see `repeats_note`.
     """
     path = worst_path(attempts, region, packaged=packaged)
-    return None if path is None else sum(attempt_usd(a, region, packaged=packaged) or 0.0 for a in path)
+    known = [attempt_usd(each, region, packaged=packaged) for each in (*steps, *(path or ()))]
+    return None if path is None or None in known else sum(usd or 0.0 for usd in known)
 
 
 def repeats_note(worst_usd: float) -> str:
@@ -76,9 +80,11 @@ def repeats_note(worst_usd: float) -> str:
     return f"repeats after internal errors of AWS could add at most {REPEATS * worst_usd:.2f} USD"
 
 
-def is_estimated(attempts: Sequence[PlannedAttempt], region: str, *, packaged: bool = False) -> bool:
+def is_estimated(
+    attempts: Sequence[PlannedAttempt], region: str, *, steps: Sequence[PlannedAttempt] = (), packaged: bool = False
+) -> bool:
     """Whether a price that the worst case rests on was published by nobody."""
-    types = {each.instance_type for attempt in reachable(attempts) for each in attempt.instances}
+    types = {each.instance_type for attempt in (*steps, *reachable(attempts)) for each in attempt.instances}
     known = [price(ml_type, region, packaged=packaged) for ml_type in types]
     return any(found is not None and found.estimated for found in known)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sagefit.attempts.cost import is_estimated, reachable, worst_case_usd, worst_path
 from sagefit.attempts.planned import PlannedAttempt
+from sagefit.attempts.steps import plan_steps
 from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -36,16 +37,16 @@ def check_services(job: Job, attempts: Sequence[PlannedAttempt]) -> None:
 
 
 def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:
-    if job.attempts == "auto":  # types that the job file names were judged with it
+    if job.written_attempts is None:  # types that the job file names were judged with it
         types = dict.fromkeys(attempt.instance_type for attempt in attempts)
         yield from processor_problems(job, ((("resources", "instance_type"), ml_type) for ml_type in types))
-    longest = sum(attempt.longest_seconds for attempt in attempts)
+    longest = sum(each.longest_seconds for each in (*plan_steps(job), *attempts))
     interval = job.resources.poll_interval
     if interval and longest > LOOKS * interval:
         yield Problem(
             ("resources", "poll_interval"),
             f"the history of a run holds {LOOKS} looks, and one every {duration(interval)} does not cover the "
-            f"{duration(longest)} that its attempts may take together",
+            f"{duration(longest)} that its steps and attempts may take together",
             f"raise it to {duration(math.ceil(longest / LOOKS))} or more, remove it, or lower resources.max_runtime",
         )
     total = 0
@@ -99,10 +100,11 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
     """
     if job.max_price is None:
         return
-    worst = worst_case_usd(attempts, region)
+    steps = plan_steps(job)
+    worst = worst_case_usd(attempts, region, steps=steps)
     where = f"{display(job.path)}: max_price"
     if worst is None:
-        types = (each.instance_type for attempt in reachable(attempts) for each in attempt.instances)
+        types = (each.instance_type for attempt in (*steps, *reachable(attempts)) for each in attempt.instances)
         missing = next(ml_type for ml_type in types if price(ml_type, region) is None)
         raise SagefitError(
             f"{where}: no price of {missing} in {region} is known, so {job.max_price:.2f} USD cannot be promised",
@@ -110,8 +112,8 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
             exit_code=REFUSED,
         )
     if worst > job.max_price:
-        estimated = " (by estimated prices)" if is_estimated(attempts, region) else ""
-        path = " > ".join(attempt.name for attempt in worst_path(attempts, region) or ())
+        estimated = " (by estimated prices)" if is_estimated(attempts, region, steps=steps) else ""
+        path = " > ".join(attempt.name for attempt in (*steps, *(worst_path(attempts, region) or ())))
         raise SagefitError(
             f"{where}: a run can cost {worst:.2f} USD at worst in {region}{estimated}, by way of {path}, and the limit "
             f"is {job.max_price:.2f} USD",
@@ -130,7 +132,7 @@ def check_allowed(job: Job, attempts: Sequence[PlannedAttempt], allowed: Collect
         other = [each.instance_type for each in attempt.instances if each.instance_type not in allowed]
         if allowed and other:
             raise SagefitError(
-                f"{display(job.path)}: attempt {attempt.name} runs on {', '.join(other)}, and the platform "
+                f"{display(job.path)}: {attempt.label} runs on {', '.join(other)}, and the platform "
                 f"{job.platform} allows {', '.join(sorted(allowed))} only",
                 hint="list the types to choose from in resources.instance_type, or extend the platform's "
                 "allowed_instance_types",

@@ -53,6 +53,11 @@ class PlannedAttempt:
     instance_groups: tuple[Instances, ...] = ()
 
     @property
+    def label(self) -> str:
+        """What to call it: ``attempt NAME``, or as a step ``processing NAME``."""
+        return self.name if " " in self.name else f"attempt {self.name}"
+
+    @property
     def instances(self) -> tuple[Instances, ...]:
         """What it runs on, by type."""
         return self.instance_groups or (Instances("", self.instance_type, self.instance_count),)

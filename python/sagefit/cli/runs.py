@@ -138,7 +138,7 @@ def follow(run: Run, where: Target, job: Job | None = None, *, logs: bool = Fals
     if job and record.succeeded:
         _print_lesson(job, record)
     if not record.succeeded:
-        last = record.attempts[-1].training_job if record.attempts else ""
+        last = record.attempts[-1].log_job if record.attempts else ""
         if last and not logs and (lines := runs.last_lines(last)):
             err.print("the end of its log:")
             for line in lines:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sagefit.cloud import toolkit
 from sagefit.cloud.ends import JobFailedError
 from sagefit.cloud.jobs import TrainingJob
 from sagefit.cloud.machine import framework_of
@@ -29,7 +30,7 @@ _METRICS = (
 
 def is_built_in(job: TrainingJob) -> bool:
     """Whether its image brings the program that runs."""
-    return not job.request["AlgorithmSpecification"].get("ContainerEntrypoint")
+    return not job.request["AlgorithmSpecification"].get("ContainerEntrypoint") and toolkit.command(job) is None
 
 
 def framework(job: TrainingJob) -> str:
@@ -44,7 +45,8 @@ def command(job: TrainingJob) -> list[str]:
     """What starts on every host."""
     algorithm = job.request["AlgorithmSpecification"]
     if not is_built_in(job):
-        return [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
+        own = [*algorithm.get("ContainerEntrypoint", []), *algorithm.get("ContainerArguments", [])]
+        return own or toolkit.command(job) or []
     script = _STAND_INS.get(framework(job))
     if script is None:
         raise JobFailedError(

@@ -17,14 +17,21 @@ from moto.iam.models import ManagedPolicy, iam_backends
 from sagefit.cloud.policy import Call, Context, allows
 
 Request = Mapping[str, Any]
+_KINDS = {
+    "TrainingJobName": "training-job",
+    "HyperParameterTuningJobName": "hyper-parameter-tuning-job",
+    "ProcessingJobName": "processing-job",
+}
 _TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
 
 
 def calls_of(action: str, request: Request, resource: str) -> Iterator[Call]:
-    """What AWS asks IAM about for a call on the training job ``resource``: the call, and what it does by the way."""
-    if action == "CreateTrainingJob":
-        yield Call(f"sagemaker:{action}", resource, creation_keys(request))
-        yield Call("iam:PassRole", request["RoleArn"], _TO_SAGEMAKER)
+    """What AWS asks IAM about for a call on the job ``resource``: the call, and what it does by the way."""
+    if action in ("CreateTrainingJob", "CreateHyperParameterTuningJob", "CreateProcessingJob"):
+        asked = request.get("TrainingJobDefinition", request)
+        keys = processing_keys(request) if action == "CreateProcessingJob" else creation_keys(asked)
+        yield Call(f"sagemaker:{action}", resource, keys)
+        yield Call("iam:PassRole", asked["RoleArn"], _TO_SAGEMAKER)
         if request.get("Tags"):
             yield Call("sagemaker:AddTags", resource)
     else:
@@ -39,7 +46,7 @@ def creation_keys(request: Request) -> Context:
     """
     resources, network = request["ResourceConfig"], request.get("VpcConfig", {})
     keys: dict[str, str | list[str] | None] = {
-        "InstanceTypes": [resources["InstanceType"]],
+        "InstanceTypes": [each["InstanceType"] for each in resources.get("InstanceGroups") or [resources]],
         "MaxRuntimeInSeconds": _text(request["StoppingCondition"].get("MaxRuntimeInSeconds")),
         "KeepAlivePeriod": _text(resources.get("KeepAlivePeriodInSeconds")),
         "VolumeKmsKey": resources.get("VolumeKmsKeyId"),
@@ -53,6 +60,18 @@ def creation_keys(request: Request) -> Context:
     return {f"sagemaker:{key}": value for key, value in keys.items() if value is not None}
 
 
+def processing_keys(request: Request) -> Context:
+    """The condition keys that the service makes of a request for a processing job: those of the same page."""
+    return creation_keys(
+        {
+            "ResourceConfig": request["ProcessingResources"]["ClusterConfig"],
+            "StoppingCondition": request.get("StoppingCondition", {}),
+            "OutputDataConfig": request.get("ProcessingOutputConfig", {}),
+            **request.get("NetworkConfig", {}),
+        }
+    )
+
+
 def guard(role_arn: str, region: str) -> Callable[..., None]:
     """A handler of botocore's event before a call of SageMaker is built.
 
@@ -62,9 +81,10 @@ def guard(role_arn: str, region: str) -> Callable[..., None]:
 
     def refuse(params: Request, model: Any, **_: Any) -> None:
         policies = _policies(role_arn, account, partition)
-        if policies is None or "TrainingJobName" not in params:
+        field = next((name for name in _KINDS if name in params), None)
+        if policies is None or field is None:
             return
-        job = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{params['TrainingJobName']}"
+        job = f"arn:{partition}:sagemaker:{region}:{account}:{_KINDS[field]}/{params[field]}"
         for call in calls_of(model.name, params, job):
             if not all(allows(group, call) for group in policies):
                 raise _denied(role_arn, call, model.name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import re
+import shutil
 import venv
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,7 @@ _FRAMEWORKS = {
     "sagemaker-xgboost": "xgboost",
     "pytorch-training": "pytorch",
     "huggingface-pytorch-training": "huggingface",
+    "sagemaker-spark-processing": "spark",
     "tensorflow-training": "tensorflow",
     "python": "base",
 }
@@ -81,6 +83,14 @@ def layer(parent: Path, folder: Path) -> Path:
     seen = [environments.packages(parent), *_inherited(parent)]
     (environments.packages(folder) / "_parent.pth").write_text("".join(f"{path}\n" for path in seen))
     return folder
+
+
+def put_programs(framework: str, folder: Path) -> None:
+    """Put what an image has on its PATH beside Python into an environment: the scripts of ``images/FRAMEWORK/``."""
+    for script in (_LISTS / framework).glob("*.py"):
+        program = folder / "bin" / script.stem.replace("_", "-")
+        shutil.copyfile(script, program)
+        program.chmod(0o755)
 
 
 def _packages_of(framework: str) -> Path | None:

@@ -64,6 +64,7 @@ class TrainingJob:
         self.created = now()
         self.ended: datetime | None = None
         self.has_model = False
+        self.tuning_job_arn: str | None = None
         self.warm_pool_allowed = True
         self._lock = threading.RLock()
         self._on_change = on_change
@@ -295,6 +296,7 @@ class TrainingJob:
                 seconds = max(1, round((self.ended - self._training_started).total_seconds()))
                 answer |= {"TrainingTimeInSeconds": seconds, "BillableTimeInSeconds": seconds}
             optional = {
+                "TuningJobArn": self.tuning_job_arn,
                 "FailureReason": self._reason,
                 "FinalMetricDataList": self._metrics,
                 "WarmPoolStatus": self._pool(),

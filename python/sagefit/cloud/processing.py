@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sagefit.cloud import ends, storage
+from sagefit.cloud import ends, images, storage
 from sagefit.cloud.container import ML, Container
 from sagefit.cloud.ends import EndedError, JobFailedError
 from sagefit.cloud.hosts import FLUSH_SECONDS, TICK, Hosts
@@ -80,6 +80,7 @@ class ProcessingRun:
         framework = framework_of(application["ImageUri"])
         self._prepare()
         packages = self._machine.packages(framework, self._folder / "env", None, self._hosts.say)
+        images.put_programs(framework, packages)
         self._check_stop()
         port = free_port()
         for container in self._hosts:
@@ -143,7 +144,7 @@ class ProcessingRun:
                 self._hosts.kill()
                 self._follow()
                 if isinstance(ended, tuple):
-                    raise JobFailedError(ends.reason(*ended))
+                    raise JobFailedError(ends.reason(*ended, built_in=False))
                 return
             time.sleep(TICK)
             if time.monotonic() >= due:

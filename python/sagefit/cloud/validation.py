@@ -138,6 +138,9 @@ def _resources(request: dict[str, Any]) -> Iterator[str]:
             yield "InstanceGroups cannot be used together with InstanceType or InstanceCount in ResourceConfig"
         if resources.get("KeepAlivePeriodInSeconds"):
             yield "KeepAlivePeriodInSeconds is not supported with InstanceGroups"
+        names = [group["InstanceGroupName"] for group in resources["InstanceGroups"]]
+        if len(names) != len(set(names)):
+            yield "Instance group names must be unique in ResourceConfig"
     elif "InstanceType" not in resources or "InstanceCount" not in resources:
         yield "InstanceType and InstanceCount are required in ResourceConfig"
 
@@ -160,6 +163,7 @@ def _spot(request: dict[str, Any]) -> Iterator[str]:
 
 def _channels(request: dict[str, Any]) -> Iterator[str]:
     channels = request.get("InputDataConfig", [])
+    groups = {group["InstanceGroupName"] for group in request["ResourceConfig"].get("InstanceGroups", [])}
     names = [channel["ChannelName"] for channel in channels]
     if len(names) != len(set(names)):
         yield "Channel names in InputDataConfig must be unique"
@@ -170,6 +174,9 @@ def _channels(request: dict[str, Any]) -> Iterator[str]:
             yield f"Channel '{name}' must have exactly one of S3DataSource and FileSystemDataSource"
             continue
         s3 = source.get("S3DataSource")
+        unknown = [group for group in (s3 or {}).get("InstanceGroupNames", []) if group not in groups]
+        if unknown:
+            yield f"Channel '{name}' names instance groups that are not in InstanceGroups: {', '.join(unknown)}"
         if s3 and s3["S3DataType"] == "AugmentedManifestFile" and mode != "Pipe":
             yield f"Channel '{name}': AugmentedManifestFile is only supported with the Pipe input mode"
         if s3 and mode == "FastFile" and s3["S3DataType"] != "S3Prefix":

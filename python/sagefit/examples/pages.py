@@ -126,6 +126,7 @@ def _overview(examples: Sequence[Example]) -> str:
 
 
 def _frameworks(example: Example) -> set[str]:
-    """The images that a job runs in, by framework or algorithm."""
-    image = load_job(str(example.path)).image
-    return {image.framework or image.algorithm or ""}
+    """The images that a job and its steps run in, by framework or algorithm."""
+    job = load_job(str(example.path))
+    own = job.image.framework or job.image.algorithm or ""
+    return {own, *(step.image.framework or "" for step in job.processing)}

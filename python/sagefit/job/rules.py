@@ -38,9 +38,9 @@ def problems(job: Job) -> Iterator[Problem]:
     yield from memory_problems(job)
     yield from tuning_problems(job)
     yield from group_problems(job)
-    if job.written_attempts is not None:
-        yield from _attempts(job, job.written_attempts)
-    else:
+    if job.attempts != "auto":
+        yield from _attempts(job, job.attempts)
+    elif not job.resources.instance_groups:
         yield from _choice(job)
 
 

@@ -34,6 +34,8 @@ class Job(NamedTuple):
     hosts: list[str]
     instance_type: str
     network_interface: str
+    group: str
+    groups: list[dict[str, Any]]  # of a heterogeneous cluster; one of all hosts where there are none
     hyperparameters: dict[str, str]
     settings: dict[str, str]  # hyperparameters that are meant for SageMaker's toolkits, not for the script
     channels: dict[str, Any]
@@ -70,6 +72,8 @@ def read_job(root: Path) -> Job:
         hosts=[str(name) for name in resources.get("hosts", [host])],
         instance_type=str(resources.get("current_instance_type", "")),
         network_interface=str(resources.get("network_interface_name", "")),
+        group=str(resources.get("current_group_name", "")),
+        groups=list(resources.get("instance_groups", [])),
         hyperparameters={key: value for key, value in raw.items() if not key.startswith((TOOLKIT, OBJECTIVE))},
         settings={key: value for key, value in raw.items() if key.startswith((TOOLKIT, OBJECTIVE))},
         channels={name: value for name, value in channels.items() if name not in HIDDEN},
@@ -102,6 +106,7 @@ def make_folders(job: Job) -> None:
 def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
     """The ``SM_*`` variables. Names with a hyphen are given in both spellings, the toolkits disagree on it."""
     data = job.root / "input" / "data"
+    groups = {str(group.get("instance_group_name")): group for group in job.groups}
     typed = {key: _typed(value) for key, value in job.hyperparameters.items()}
     cpus = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     result = {
@@ -121,6 +126,10 @@ def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
         "SM_CURRENT_HOST": job.host,
         "SM_CURRENT_INSTANCE_TYPE": job.instance_type,
         "SM_NETWORK_INTERFACE_NAME": job.network_interface,
+        "SM_CURRENT_INSTANCE_GROUP": job.group,
+        "SM_CURRENT_INSTANCE_GROUP_HOSTS": json.dumps(groups.get(job.group, {}).get("hosts", [])),
+        "SM_INSTANCE_GROUPS": json.dumps(list(groups)),
+        "SM_INSTANCE_GROUPS_DICT": json.dumps(groups),
         "SM_MASTER_ADDR": os.environ.get("SAGEFIT_MASTER_ADDRESS") or job.first_host,
         "SM_MASTER_PORT": os.environ.get("SAGEFIT_MASTER_PORT") or "7777",
         "SM_NUM_CPUS": cpus,

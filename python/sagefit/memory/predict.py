@@ -94,7 +94,8 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
     if workload.accumulation > 1:
         notes.append(f"gradients are kept over {workload.accumulation} micro-batches; activations are those of one")
     if not isinstance(model, Tabular) and workload.ranks(placement) > 1 and workload.sharding == "none":
-        notes.append(f"every one of {workload.ranks(placement)} GPUs holds the whole model: memory.sharding is none")
+        where = "GPUs" if placement.gpus else "hosts"
+        notes.append(f"every one of {workload.ranks(placement)} {where} holds the whole model: memory.sharding is none")
     return tuple(notes)
 
 

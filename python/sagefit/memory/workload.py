@@ -182,8 +182,8 @@ class Workload:
     peaks: tuple[Peak, ...] = ()
 
     def ranks(self, placement: Placement) -> int:
-        """Processes that train together, one for each GPU that is used."""
-        return max(1, self.world_size or placement.gpus)
+        """Processes that train together, one for each GPU that is used, or for each host where none has a GPU."""
+        return max(1, self.world_size or placement.gpus or placement.hosts)
 
 
 @dataclass(frozen=True)

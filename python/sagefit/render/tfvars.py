@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import jinja2
 
-from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, repeats_note, worst_case_usd
+from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, plan_steps, repeats_note, worst_case_usd
 from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
@@ -51,7 +51,7 @@ def render(job: Job) -> str:
         identity=_identity(job),
         training=_training(job),
         resources={"resources": _resources(job)},
-        worst_case=_worst_case(attempts),
+        worst_case=_worst_case(attempts, plan_steps(job)),
         attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(attempts)],
     )
     return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {_digest(body)}\n\n{body}"
@@ -224,12 +224,12 @@ def _price(fit: Candidate) -> str:
     return f"{fit.usd_per_hour:.2f} USD an hour in {REFERENCE_REGION}{estimated}"
 
 
-def _worst_case(attempts: list[PlannedAttempt]) -> str | None:
+def _worst_case(attempts: list[PlannedAttempt], steps: list[PlannedAttempt]) -> str | None:
     """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
-    usd = worst_case_usd(attempts, REFERENCE_REGION, packaged=True)
+    usd = worst_case_usd(attempts, REFERENCE_REGION, steps=steps, packaged=True)
     if usd is None or not any(attempt.fit for attempt in attempts):
         return None
-    estimated = ", by estimated prices" if is_estimated(attempts, REFERENCE_REGION, packaged=True) else ""
+    estimated = ", by estimated prices" if is_estimated(attempts, REFERENCE_REGION, steps=steps, packaged=True) else ""
     return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}; {repeats_note(usd)}."
 
 

@@ -31,6 +31,9 @@ def job_lines(job: JobReview, redactor: Redactor) -> Iterator[str]:
         return
     yield _facts(job, redactor)
     yield _attempts(job)
+    if job.warm_pool:
+        lines = (f"- {cell(name)}: {cell(redactor.show(text, 400))}" for name, text in job.warm_pool.items())
+        yield "\n".join(("Warm pool:", "", *lines))
     if job.words:
         yield block(_word_lines(job, redactor))
     if job.machine_changes:
@@ -48,7 +51,7 @@ def _facts(job: JobReview, redactor: Redactor) -> str:
         old, new = (d.words.get(word) if d else None for d in (job.before, job.after))
         if old or new:
             rows.append(f"| {word.removesuffix('.digest')} digest | {_cell(old, redactor)} | {_cell(new, redactor)} |")
-    for word in sorted({w for d in (job.before, job.after) if d for w in d.words if _is_data(w)}):
+    for word in sorted({w for d in (job.before, job.after) if d for w in d.words if _is_told(w)}):
         old, new = (d.words.get(word) if d else None for d in (job.before, job.after))
         rows.append(f"| {cell(redactor.show(word))} | {_cell(old, redactor)} | {_cell(new, redactor)} |")
     where = (
@@ -58,8 +61,9 @@ def _facts(job: JobReview, redactor: Redactor) -> str:
     return "\n".join(rows) + "\n\n" + " ".join(said)
 
 
-def _is_data(word: str) -> bool:
-    return word.startswith("inputs.") and word.endswith(".uri")
+def _is_told(word: str) -> bool:
+    """Whether a new job tells of it, too: where its data is, and what it searches for."""
+    return (word.startswith("inputs.") and word.endswith(".uri")) or word.startswith("tuning.")
 
 
 def _cell(value: Any, redactor: Redactor) -> str:
@@ -101,7 +105,7 @@ def _attempts(job: JobReview) -> str:
         rows.append(
             f"| {cell(attempt.name)} | {cell(attempt.hardware)} "
             f"| {'spot' if attempt.spot else 'on demand'} | {'not found' if usd is None else f'{usd:.2f}'} "
-            f"| {duration(attempt.max_runtime_seconds)} | {fit.verdict} | {NONE if share is None else f'{share:.0%}'} "
+            f"| {attempt.limit} | {fit.verdict} | {NONE if share is None else f'{share:.0%}'} "
             f"| {cell(following[:200]) if following else 'ends'} |"
         )
     if len(job.fits) > MOST_ATTEMPTS:

@@ -9,7 +9,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sagefit.job.values import duration
 from sagefit.review.jobs import JobReview
 from sagefit.review.jobs.fit import Cost
 from sagefit.review.md import visible
@@ -70,13 +69,15 @@ def _job(job: JobReview, review: Review) -> Iterator[RenderableType]:
             escape(visible(attempt.name)),
             escape(visible(attempt.hardware)),
             "spot" if attempt.spot else "on demand",
-            duration(attempt.max_runtime_seconds),
+            attempt.limit,
             fit.verdict,
             "" if share is None else f"{share:.0%}",
         )
     yield table
     earlier = f"{_usd(job.cost_before)} → " if job.cost_before else ""
     yield Text(f"worst case of a run: {earlier}{_usd(job.cost)}")
+    for name, text in job.warm_pool.items():
+        yield Text(f"warm pool, {visible(name)}: {visible(review.redactor.show(text, 400))}")
     for word in job.words:
         before, after = (shown(side, review.redactor) for side in (word.before, word.after))
         told = visible(f"{'' if before is None else before} → {'(removed)' if after is None else after}")

@@ -16,6 +16,7 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.runs.clients import sagemaker, step_functions
+from sagefit.runs.tuning import attempt_job
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
@@ -123,9 +124,10 @@ def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[E
 
 
 def stop(run: Run) -> list[str]:
-    """Stop the execution, then the training job it left running; returns the names of the stopped training jobs.
+    """Stop the execution, then the job it left running; returns the names of the stopped jobs.
 
-    The order matters: a stopped training job would make a live state machine judge it and move on.
+    The order matters: a stopped training job would make a live state machine judge it and move on. A tuning job is
+    asked for by itself, because it may not have a training job yet.
     """
     try:
         status = step_functions().describe_execution(executionArn=run.arn)["status"]
@@ -137,29 +139,40 @@ def stop(run: Run) -> list[str]:
             raise
         raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
     stopped = []
+    pages = sagemaker().get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
+    for tuning in [summary for page in pages for summary in page["HyperParameterTuningJobSummaries"]]:
+        if tuning["HyperParameterTuningJobStatus"] == "InProgress":
+            sagemaker().stop_hyper_parameter_tuning_job(
+                HyperParameterTuningJobName=tuning["HyperParameterTuningJobName"]
+            )
+            stopped.append(tuning["HyperParameterTuningJobName"])
     for summary in training_jobs(run):
-        if summary["TrainingJobStatus"] == "InProgress":
-            sagemaker().stop_training_job(TrainingJobName=summary["TrainingJobName"])
-            stopped.append(summary["TrainingJobName"])
+        name = summary["TrainingJobName"]
+        if summary["TrainingJobStatus"] == "InProgress" and attempt_job(name) == name:
+            sagemaker().stop_training_job(TrainingJobName=name)
+            stopped.append(name)
     return stopped
 
 
 def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
     """The training jobs of a run in the order of its attempts: names and statuses.
 
-    They are named <run>-<index>, and <run>-<index>b, <run>-<index>c where the same attempt was tried again.
+    They are named <run>-<index>, and <run>-<index>b, <run>-<index>c where the same attempt was tried again. Those of a
+    tuning job have its name, which is of that form, and more behind it.
     """
     pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
     found = [summary for page in pages for summary in page["TrainingJobSummaries"]]
     own = [
-        summary for summary in found if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", summary["TrainingJobName"])
+        summary
+        for summary in found
+        if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", attempt_job(summary["TrainingJobName"]))
     ]
     return sorted(own, key=lambda s: (attempt_index(s["TrainingJobName"]), s["TrainingJobName"]))
 
 
 def attempt_index(training_job: str) -> int:
-    """The attempt that a training job's name ends with."""
-    return int(training_job.rsplit("-", 1)[1].rstrip("abcdefghijklmnopqrstuvwxyz"))
+    """The attempt that a training job's name ends with, or that of its tuning job."""
+    return int(attempt_job(training_job).rsplit("-", 1)[1].rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def _not_applied(job: Job, platform: Platform) -> SagefitError:

@@ -17,6 +17,7 @@ from sagefit.failures import Diagnosis, classify
 from sagefit.runs import evidence, reports
 from sagefit.runs.clients import sagemaker, step_functions
 from sagefit.runs.execution import Run, attempt_index, training_jobs
+from sagefit.runs.tuning import Search, attempt_job, searched
 
 COMPLETED = "completed"
 PEAK_METRIC = "sagefit:host_memory_peak_gib"
@@ -31,7 +32,8 @@ class AttemptRecord:
     this attempt and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` are what the formulas
     say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
     ``routed_by`` is the class that the run went on with where it is another: a state machine reads ``failure_reason``
-    alone, and ``outcome`` comes from logs and utilisation too.
+    alone, and ``outcome`` comes from logs and utilisation too. ``search`` is what a tuning job has tried, which is then
+    the ``training_job`` of the attempt.
     """
 
     index: int
@@ -59,6 +61,12 @@ class AttemptRecord:
     output: str = ""
     failure_reason: str = ""
     routed_by: str = ""
+    search: Search | None = None
+
+    @property
+    def log_job(self) -> str:
+        """The training job whose log tells how the attempt ended."""
+        return self.search.told_by if self.search else self.training_job
 
     @property
     def evidence(self) -> str:
@@ -103,12 +111,12 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         raise
     recorded = _recorded(execution.get("output") or execution.get("cause") or "")
     attempts = []
-    for summary in training_jobs(run):
-        name = summary["TrainingJobName"]
-        attempts.append((known or {}).get(name) or _attempt(name, run.platform.region))
+    made = {attempt_job(summary["TrainingJobName"]): summary["TrainingJobName"] for summary in training_jobs(run)}
+    for name, training_job in made.items():
+        attempts.append((known or {}).get(name) or _read(name, training_job, run.platform.region))
     attempts = [_routed(attempt, recorded.get(attempt.index, {})) for attempt in attempts]
     for index, note in recorded.items():
-        if note.get("training_job") not in {attempt.training_job for attempt in attempts}:  # refused at creation
+        if attempt_job(str(note.get("training_job"))) not in made:  # refused at creation
             diagnosis = classify(create_error=str(note.get("evidence", "")))
             refused = str(note.get("attempt", index)), str(note.get("class", ""))
             attempts.append(AttemptRecord(index, refused[0], outcome=refused[1], diagnosis=diagnosis))
@@ -121,6 +129,10 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         execution.get("error", ""),
         execution.get("cause", ""),
     )
+
+
+def _read(name: str, training_job: str, region: str) -> AttemptRecord:
+    return _attempt(name, region) if name == training_job else searched(name, region, _attempt)
 
 
 def _attempt(name: str, region: str) -> AttemptRecord:
@@ -172,7 +184,7 @@ def _attempt(name: str, region: str) -> AttemptRecord:
 
 def _routed(attempt: AttemptRecord, note: dict[str, Any]) -> AttemptRecord:
     """``attempt`` with the class that the state machine noted for it."""
-    if note.get("training_job") != attempt.training_job or not note.get("class"):
+    if attempt_job(str(note.get("training_job"))) != attempt.training_job or not note.get("class"):
         return attempt
     return replace(attempt, routed_by=str(note["class"]) if note["class"] != attempt.outcome else "")
 

@@ -46,6 +46,8 @@ def story(record: RunRecord) -> Iterator[Text]:
             yield Text("  the request was refused: there never was a training job")
         if attempt.routed_by:
             yield Text(f"  the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}")
+        if attempt.search and attempt.outcome:
+            yield Text(f"  searched: {attempt.search}")
         if predicted := _predicted(attempt):
             yield Text(f"  predicted by the job file as it is now: {predicted}")
         if attempt.next_step:
@@ -80,7 +82,12 @@ def outcome(attempt: AttemptRecord) -> Text:
     """How an attempt ended, or what it does now."""
     if attempt.outcome == COMPLETED:
         return Text(COMPLETED, style="green")
-    return Text(attempt.outcome, style="red") if attempt.outcome else Text(attempt.status, style="cyan")
+    return Text(attempt.outcome, style="red") if attempt.outcome else Text(doing(attempt), style="cyan")
+
+
+def doing(attempt: AttemptRecord) -> str:
+    """What an attempt does now: its status, and what a search has tried."""
+    return f"{attempt.status}, {attempt.search}" if attempt.search else attempt.status
 
 
 def totals(record: RunRecord) -> str:
@@ -100,6 +107,9 @@ def results(record: RunRecord) -> list[str]:
     last = record.attempts[-1] if record.attempts else None
     if last and last.metrics:
         lines.append("metrics: " + ", ".join(f"{name}={value:g}" for name, value in sorted(last.metrics.items())))
+    if last and last.search and last.search.hyperparameters:
+        tuned = ", ".join(f"{name}={value}" for name, value in sorted(last.search.hyperparameters.items()))
+        lines.append(f"best hyperparameters: {tuned}")
     if last and last.model:
         lines.append(f"model: {last.model}")
     if record.is_over and not record.succeeded and record.error:

@@ -57,7 +57,7 @@ def _lines(reader: _Reader, seconds: float) -> RunRecord:
         if record is None:
             err.print("connection lost, trying again; the run goes on")
         for attempt in record.attempts if record else []:
-            now = attempt.outcome or attempt.status
+            now = attempt.outcome or view.doing(attempt)
             which = attempt.index, attempt.training_job
             if said.get(which) != now:
                 said[which] = now
@@ -68,7 +68,7 @@ def _lines(reader: _Reader, seconds: float) -> RunRecord:
 
 
 def _line(attempt: AttemptRecord) -> str:
-    what = attempt.outcome or attempt.status
+    what = attempt.outcome or view.doing(attempt)
     evidence = f": {attempt.evidence}" if attempt.evidence else ""
     again = " again" if attempt.training_job[-1:].isalpha() else ""
     return f"attempt {attempt.index} {attempt.name}{again} on {view.instance(attempt)}: {what}{evidence}"
@@ -108,5 +108,6 @@ class _Reader:
         """Print new lines of the attempts that were not over when they were last read."""
         for attempt in record.attempts:
             if self._logs and attempt.training_job and attempt.training_job not in self._finished:
-                for line in self._logs.new_lines(attempt.training_job):
-                    err.print(Text(f"{attempt.name} | {line}"), soft_wrap=True)
+                for job in attempt.search.running if attempt.search else (attempt.training_job,):
+                    for line in self._logs.new_lines(job):
+                        err.print(Text(f"{attempt.name} | {line}"), soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sagefit.attempts import PlannedAttempt, graph, is_estimated, market, plan_attempts, worst_case_usd
+from sagefit.attempts import PlannedAttempt, graph, is_estimated, market, plan_attempts, plan_steps, worst_case_usd
 from sagefit.attempts.advice import Advice, advise, nearest, nothing_helps
 from sagefit.attempts.auto import first_choice
 from sagefit.catalog import price
@@ -60,12 +60,12 @@ class Sizing:
     @property
     def worst_case_usd(self) -> float | None:
         """What a run costs at worst; None without attempts or without a price."""
-        return worst_case_usd(self.attempts, self.region) if self.attempts else None
+        return worst_case_usd(self.attempts, self.region, steps=plan_steps(self.job)) if self.attempts else None
 
     @property
     def prices_estimated(self) -> bool:
         """Whether a price behind the worst case is estimated."""
-        return bool(self.attempts) and is_estimated(self.attempts, self.region)
+        return bool(self.attempts) and is_estimated(self.attempts, self.region, steps=plan_steps(self.job))
 
     @property
     def assumptions(self) -> list[str]:

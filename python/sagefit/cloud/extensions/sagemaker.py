@@ -16,6 +16,7 @@ from sagefit.cloud.executor import Executor
 from sagefit.cloud.extensions import events
 from sagefit.cloud.extensions.processing import ProcessingRequests
 from sagefit.cloud.extensions.requests import Requests, api_error, in_time, invalid, page
+from sagefit.cloud.extensions.tuning import TuningJobs
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.jobs import ENDED, TrainingJob
 
@@ -23,7 +24,7 @@ _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status
 _creation = threading.Lock()
 
 
-class SageMaker(ProcessingRequests):
+class SageMaker(TuningJobs, ProcessingRequests):
     """moto's SageMaker with training jobs of our own. They live in moto's dictionary, so its tagging works on them."""
 
     @property

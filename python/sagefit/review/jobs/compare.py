@@ -42,6 +42,7 @@ class JobReview:
     cost_before: Cost | None = None
     cost: Cost | None = None
     machine_changes: int = 0
+    warm_pool: dict[str, str] = field(default_factory=dict)
     hits: list[Hit] = field(default_factory=list)
 
 
@@ -96,8 +97,17 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float], job_file: 
         cost_before=costs[0],
         cost=costs[1],
         machine_changes=_machine_changes(before, after),
+        warm_pool=_warm_pool(plan, after),
         hits=list(rules.judge(before, after, costs, planned, factors)),
     )
+
+
+def _warm_pool(plan: Plan, job: Definition) -> dict[str, str]:
+    """What the plan says of each attempt's way to kept instances; empty where the root has no such output."""
+    output = plan.output_changes.get("warm_pool")
+    told = output.after if output else None
+    names = {attempt.name for attempt in job.attempts}
+    return {str(key): str(text) for key, text in told.items() if key in names} if isinstance(told, dict) else {}
 
 
 def _removed(change: Change, before: Definition | None) -> JobReview | None:

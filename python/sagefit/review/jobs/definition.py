@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sagefit.attempts import PlannedAttempt
 from sagefit.attempts.planned import Instances
 from sagefit.review.hidden import is_secret_name
+from sagefit.review.jobs import tuning
 from sagefit.review.values import parsed
 
 _COMMENT = re.compile(r"^Sagefit job (?P<name>[^:\s]+)(?:: (?P<description>.*))?$", re.DOTALL)
 _SUBMIT = ": submit"
 _IMAGE = re.compile(r"^\d+\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.")
 _DIGEST = re.compile(r"/jobs/[^/]+/(?P<what>code|launcher|inputs/[^/]+)/(?P<digest>[0-9a-f]{16})/$")
-_TASKS = ("createTrainingJob", "describeTrainingJob", "updateTrainingJob")
+_TASKS = ("createTrainingJob", "describeTrainingJob", "updateTrainingJob", *tuning.TASKS)
 _KINDS = (": submit", ": refused", ": refusal", ": wait", ": describe", ": judge", ": ended", ": next")
 
 HIDDEN = "(not shown)"
@@ -65,22 +66,28 @@ def read_definition(text: Any) -> Definition | None:
 
 def _read(machine: dict[str, Any], states: dict[str, Any], comment: re.Match[str]) -> Definition | None:
     order = [choice["StringEquals"] for choice in states["again"]["Choices"]]
-    requests = {name: states[name + _SUBMIT]["Parameters"] for name in order}
+    asked = {name: states[name + _SUBMIT]["Parameters"] for name in order}
+    requests = {name: tuning.training_request(parameters) for name, parameters in asked.items()}
     if not requests or set(order) != {state.removesuffix(_SUBMIT) for state in states if state.endswith(_SUBMIT)}:
         return None
     first = requests[order[0]]
+    search = tuning.search(asked[order[0]])
     merged = {name: dict(request.get("HyperParameters") or {}) for name, request in requests.items()}
     shared_hyper = dict(set(merged[order[0]].items()).intersection(*(each.items() for each in merged.values())))
     environments = {name: dict(request.get("Environment") or {}) for name, request in requests.items()}
     shared_env = dict(set(environments[order[0]].items()).intersection(*(e.items() for e in environments.values())))
-    attempts = [_attempt(name, states, merged[name], shared_hyper) for name in order]
+    attempts = [
+        replace(_attempt(name, states, requests[name], merged[name], shared_hyper), tuning=search) for name in order
+    ]
     if any(target not in order for attempt in attempts for target in attempt.next.values()):
         return None
     words: dict[str, Any] = {"name": comment["name"], "description": comment["description"] or ""}
     words |= dict(_shared_words(first, shared_hyper, shared_env))
+    words |= dict(tuning.words(search))
     for attempt in attempts:
         words |= dict(_attempt_words(attempt, environments[attempt.name], shared_env))
-        if differs := sorted(_different(requests[attempt.name], first)):
+        own = {*_different(requests[attempt.name], first), *tuning.different(asked, attempt.name)}
+        if differs := sorted(own - (tuning.MAY_DIFFER if search else set())):
             words[f"attempts.{attempt.name}.(request)"] = f"differs from the first attempt in {', '.join(differs)}"
     image = _IMAGE.match(str(words.get("image")))
     return Definition(
@@ -126,13 +133,14 @@ def _strange(states: dict[str, Any], order: list[str]) -> Iterator[str]:
 
 _SHARED = (
     "begin", "completed", "done", "classify refusal", "classify", "no reason", "patience", "note", "settle", "pause",
-    "failed", "again", "route",
+    "failed", "again", "route", *tuning.STATES,
 )  # fmt: skip
 
 
-def _attempt(name: str, states: dict[str, Any], merged: dict[str, str], shared: dict[str, str]) -> PlannedAttempt:
+def _attempt(
+    name: str, states: dict[str, Any], request: dict[str, Any], merged: dict[str, str], shared: dict[str, str]
+) -> PlannedAttempt:
     submit = states[name + _SUBMIT]
-    request = submit["Parameters"]
     resources, stopping = request["ResourceConfig"], request["StoppingCondition"]
     groups = tuple(
         Instances(str(g["InstanceGroupName"]), str(g["InstanceType"]), int(g["InstanceCount"]))

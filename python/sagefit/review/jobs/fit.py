@@ -105,8 +105,13 @@ def cost_of(definition: Definition, region: str | None) -> Cost:
         worst=worst_case_usd(attempts, where, packaged=True),
         expected=None if usd is None else usd * (SPOT_BILLABLE[1] if first.spot else 1),
         estimated=is_estimated(attempts, where, packaged=True),
-        seconds=sum(attempt.max_runtime_seconds for attempt in attempts),
+        seconds=sum(_seconds(attempt) for attempt in attempts),
     )
+
+
+def _seconds(attempt: PlannedAttempt) -> int:
+    limit = attempt.max_runtime_seconds
+    return attempt.tuning.longest(limit) if attempt.tuning else limit
 
 
 def fits(definition: Definition, job_file: str | None = None) -> list[Fit]:

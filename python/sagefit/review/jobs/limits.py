@@ -7,7 +7,7 @@ from dataclasses import replace
 from sagefit.review.iam.policy import Conditions, Policy, Statement
 from sagefit.review.jobs.definition import Definition
 
-_CREATES = frozenset({"sagemaker:createtrainingjob"})
+_CREATES = (frozenset({"sagemaker:createtrainingjob"}), frozenset({"sagemaker:createhyperparametertuningjob"}))
 
 
 def with_limits_of(job: Definition, before: Policy, after: Policy) -> Policy:
@@ -24,7 +24,7 @@ def with_limits_of(job: Definition, before: Policy, after: Policy) -> Policy:
 
 
 def _creates(statement: Statement) -> bool:
-    return statement.allows and statement.actions.patterns == _CREATES and not statement.actions.but
+    return statement.allows and statement.actions.patterns in _CREATES and not statement.actions.but
 
 
 def _limits(conditions: Conditions) -> Conditions:

@@ -1,0 +1,62 @@
+"""Makes a row of features of each visit out of the events of all visitors, and splits the rows for training and test.
+
+Runs as a processing step in SageMaker's Spark image. The paths are arguments, so that the script runs anywhere:
+
+    spark-submit features.py --events data/events --visits data/visits.csv --train out/train --test out/test
+"""
+
+import argparse
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+FEATURES = ["events", "products", "share_of_products", "seconds", "longest", "in_cart", "on_phone"]
+
+
+def features(events: DataFrame) -> DataFrame:
+    """One row for each visit: how much was looked at, for how long, and what was put into the cart."""
+    product, cart = F.col("page") == "product", F.col("page") == "cart"
+    return events.groupBy("visit").agg(
+        F.count("*").alias("events"),
+        F.sum(product.cast("int")).alias("products"),
+        F.round(F.avg(product.cast("int")), 4).alias("share_of_products"),
+        F.round(F.sum("seconds"), 1).alias("seconds"),
+        F.max("seconds").alias("longest"),
+        F.max(cart.cast("int")).alias("in_cart"),
+        F.max((F.col("device") == "phone").cast("int")).alias("on_phone"),
+    )
+
+
+def split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Train and test, a quarter. A visit stays on its side, whatever else is in the data."""
+    bucket = F.pmod(F.xxhash64("visit"), F.lit(4))
+    return rows.where(bucket != 0), rows.where(bucket == 0)
+
+
+def write(rows: DataFrame, folder: str) -> None:
+    """One CSV file: what comes out is small, and its order is always the same."""
+    ordered = rows.select("visit", "bought", *FEATURES).orderBy("visit")
+    ordered.coalesce(1).write.mode("overwrite").option("header", True).csv(Path(folder).resolve().as_uri())
+
+
+def main() -> None:
+    """Read, join, split, write."""
+    parser = argparse.ArgumentParser()
+    for name in ("events", "visits", "train", "test"):
+        parser.add_argument(f"--{name}", required=True)
+    paths = parser.parse_args()
+
+    spark = SparkSession.builder.appName("features").config("spark.sql.shuffle.partitions", 4).getOrCreate()
+    events = spark.read.schema("visit int, page string, seconds double, device string").json(paths.events)
+    visits = spark.read.schema("visit int, bought int").csv(paths.visits, header=True)
+    rows = features(events).join(visits, "visit").cache()
+    train, test = split(rows)
+    write(train, paths.train)
+    write(test, paths.test)
+    print(f"rows={rows.count()} train={train.count()} test={test.count()} spark={spark.version}")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

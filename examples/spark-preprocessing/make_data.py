@@ -1,0 +1,53 @@
+"""Makes ``data/``: what 1,200 visitors of a made-up shop looked at, and who bought. The same seed makes the same files.
+
+A visitor who looks at more products, for longer, and puts something into the cart, buys more often; the rest is chance.
+"""
+
+import csv
+import gzip
+import json
+import math
+import random
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+VISITS, DAYS = 1200, 3
+PAGES = ("home", "search", "product", "product", "product", "help")
+
+
+def visit(chance, number):
+    """The events of one visit, and whether it ended with a purchase."""
+    interest = chance.random()
+    device = chance.choice(("phone", "desktop"))
+    pages = ["home", *(chance.choice(PAGES) for _ in range(1 + int(interest * 9)))]
+    if chance.random() < interest * 0.6:
+        pages.append("cart")
+    events = [
+        {"visit": number, "page": page, "seconds": round(chance.expovariate(1 / (4 + 30 * interest)), 1), "device": device}
+        for page in pages
+    ]
+    score = 4 * (interest - 0.55) + 2 * ("cart" in pages) - 0.6 * (device == "phone")
+    return events, chance.random() < 1 / (1 + math.exp(-2 * score))
+
+
+def main():
+    """Write one file of events a day, and the visits that ended with a purchase."""
+    chance = random.Random(7)  # noqa: S311 - made-up data, no secret
+    days = [[] for _ in range(DAYS)]
+    outcomes = []
+    for number in range(VISITS):
+        events, bought = visit(chance, number)
+        days[number % DAYS] += events
+        outcomes.append((number, int(bought)))
+    (DATA / "events").mkdir(parents=True, exist_ok=True)
+    for day, events in enumerate(days):
+        chance.shuffle(events)
+        text = "".join(json.dumps(event) + "\n" for event in events)
+        path = DATA / "events" / f"day-{day}.json.gz"
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    with (DATA / "visits.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("visit", "bought"), *outcomes])
+
+
+if __name__ == "__main__":
+    main()

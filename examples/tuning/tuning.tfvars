@@ -1,0 +1,59 @@
+# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 2f3dfda637f8fd63
+
+name        = "tuning"
+platform    = "dev"
+description = "Handwritten digits, hyperparameters found by random search"
+
+image = { framework = "sklearn", version = "1.2-1" }
+code  = { source_dir = "../examples/tuning/code", entry_point = "train.py" }
+channels = {
+  test  = { local_path = "../examples/quickstart/data/test" }
+  train = { local_path = "../examples/quickstart/data/train" }
+}
+hyperparameters = { shifts = "true" }
+environment     = {}
+metric_definitions = [
+  { name = "validation_accuracy", regex = "validation_accuracy=([0-9.]+)" },
+  { name = "accuracy", regex = "^accuracy=([0-9.]+)" },
+]
+tuning = {
+  strategy          = "Random"
+  objective         = { metric = "validation_accuracy", type = "Maximize" }
+  max_jobs          = 4
+  max_parallel_jobs = 2
+  seed              = 1
+  ranges = {
+    C          = { type = "Continuous", min = 0.1, max = 100, scaling = "Logarithmic" }
+    components = { type = "Integer", min = 10, max = 60 }
+    gamma      = { type = "Continuous", min = 0.001, max = 1, scaling = "Logarithmic" }
+    kernel     = { type = "Categorical", values = ["rbf", "poly"] }
+  }
+}
+
+resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
+
+# A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
+attempts = [
+  # 0: ml.m5.large, at most 4 x 5 min. Every picture five times, moved by a pixel each way
+  {
+    name                = "shifted"
+    reason              = "Every picture five times, moved by a pixel each way"
+    instance_type       = "ml.m5.large"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 300
+    next                = { host_memory = "plain" }
+  },
+  # 1: ml.m5.large, at most 4 x 5 min. The pictures as they are need a fifth of the memory
+  {
+    name                = "plain"
+    reason              = "The pictures as they are need a fifth of the memory"
+    instance_type       = "ml.m5.large"
+    instance_count      = 1
+    spot                = false
+    hyperparameters     = { shifts = "false" }
+    volume_size_gb      = 30
+    max_runtime_seconds = 300
+  },
+]

@@ -1,0 +1,141 @@
+"""SageMaker: tuning jobs that try hyperparameters in training jobs, in place of moto's, which are born completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from moto.core.responses import ActionResult, EmptyResult
+from moto.sagemaker.exceptions import SagemakerClientError
+
+from sagefit.cloud.extensions.requests import Requests, in_time, invalid, page
+from sagefit.cloud.tuning import TuningJob
+
+_NAME, _STATUS = "HyperParameterTuningJobName", "HyperParameterTuningJobStatus"
+_SORT_KEYS = {"Name": _NAME, "CreationTime": "CreationTime", "Status": _STATUS}
+_TRIAL_KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "Name": lambda line: line["TrainingJobName"],
+    "CreationTime": lambda line: line["CreationTime"],
+    "Status": lambda line: line["TrainingJobStatus"],
+    "FinalObjectiveMetricValue": lambda line: line[_VALUE]["Value"],
+}
+_VALUE = "FinalHyperParameterTuningJobObjectiveMetric"
+_ADDED = 1  # the name of the objective, among the hyperparameters of each training job
+
+
+class TuningJobs(Requests):
+    """Tuning jobs. They live in moto's dictionary, so its tagging works on them."""
+
+    @property
+    def _tuning_jobs(self) -> dict[str, TuningJob]:
+        jobs: dict[str, Any] = self.sagemaker_backend.hyper_parameter_tuning_jobs
+        return jobs
+
+    def _tuning_job(self, request: dict[str, Any]) -> TuningJob:
+        job = self._tuning_jobs.get(request[_NAME])
+        if job is None:
+            raise SagemakerClientError("ResourceNotFound", f"Hyperparameter tuning job {request[_NAME]} was not found.")
+        return job
+
+    def create_hyper_parameter_tuning_job(self) -> ActionResult:
+        """Check the request as the API does, then start to try."""
+        request = self.request()
+        for conflict in _conflicts(request):
+            raise invalid(conflict)
+        self.check_role(request["TrainingJobDefinition"]["RoleArn"])
+        training_jobs: Any = self.sagemaker_backend.training_jobs
+        job = TuningJob(
+            request,
+            account=self.current_account,
+            region=self.region,
+            partition=self.partition,
+            jobs=training_jobs,
+        )
+        if self._tuning_jobs.setdefault(job.name, job) is not job:
+            raise SagemakerClientError(
+                "ResourceInUse",
+                "Hyperparameter tuning job names must be unique within an AWS account and region, and a hyperparameter "
+                f"tuning job with this name already exists ({self._tuning_jobs[job.name].arn})",
+            )
+        job.thread.start()
+        return ActionResult({"HyperParameterTuningJobArn": job.arn})
+
+    def describe_hyper_parameter_tuning_job(self) -> ActionResult:
+        """Everything about one tuning job."""
+        return ActionResult(self._tuning_job(self.request()).describe())
+
+    def stop_hyper_parameter_tuning_job(self) -> ActionResult:
+        """Ask a tuning job to stop, and with it its training jobs."""
+        job = self._tuning_job(self.request())
+        if not job.active:
+            raise invalid(f"The request was rejected because the hyperparameter tuning job is in status {job.status}.")
+        job.request_stop()
+        return EmptyResult()
+
+    def list_hyper_parameter_tuning_jobs(self) -> ActionResult:
+        """Tuning jobs by name, status and time, sorted and in pages."""
+        request = self.request()
+        found = [
+            line
+            for job in list(self._tuning_jobs.values())
+            if request.get("NameContains", "") in job.name
+            and request.get("StatusEquals", job.status) == job.status
+            and in_time(line := job.summary(), request)
+        ]
+        key = _SORT_KEYS[request.get("SortBy", "Name")]
+        found.sort(key=lambda line: line[key], reverse=request.get("SortOrder") == "Descending")
+        return ActionResult(page(found, request, "HyperParameterTuningJobSummaries"))
+
+    def list_training_jobs_for_hyper_parameter_tuning_job(self) -> ActionResult:
+        """The training jobs of one tuning job."""
+        request = self.request()
+        by = request.get("SortBy", "Name")
+        found = [
+            line
+            for line in self._tuning_job(request).trials()
+            if request.get("StatusEquals", line["TrainingJobStatus"]) == line["TrainingJobStatus"]
+            and (by != "FinalObjectiveMetricValue" or _VALUE in line)
+        ]
+        found.sort(key=_TRIAL_KEYS[by], reverse=request.get("SortOrder") == "Descending")
+        return ActionResult(page(found, request, "TrainingJobSummaries"))
+
+
+def _conflicts(request: dict[str, Any]) -> Iterator[str]:
+    """What is wrong between fields, in words of our own: AWS's are not published."""
+    config, definition = request["HyperParameterTuningJobConfig"], request.get("TrainingJobDefinition")
+    if definition is None:
+        yield "The embedded cloud takes a TrainingJobDefinition, and no list of them"
+        return
+    limits, ranges = config["ResourceLimits"], config.get("ParameterRanges", {})
+    numbers = [*ranges.get("IntegerParameterRanges", []), *ranges.get("ContinuousParameterRanges", [])]
+    categories = ranges.get("CategoricalParameterRanges", [])
+    names = [item["Name"] for item in [*numbers, *categories]]
+    static = definition.get("StaticHyperParameters", {})
+    if "HyperParameterTuningJobObjective" not in config:
+        yield "HyperParameterTuningJobObjective is required"
+    if not names or len(names) > 30:
+        yield f"A tuning job searches over 1 to 30 hyperparameters, not {len(names)}"
+    if len(set(names)) != len(names):
+        yield "Hyperparameters in ParameterRanges must be unique"
+    if both := sorted(set(names) & set(static)):
+        yield f"Hyperparameters {both} are in StaticHyperParameters and in ParameterRanges"
+    if len(static) + len(names) + _ADDED > 100:
+        yield "A training job takes 100 hyperparameters, the one of the objective included"
+    for item in numbers:
+        low, high, scaling = float(item["MinValue"]), float(item["MaxValue"]), item.get("ScalingType", "Auto")
+        if low >= high:
+            yield f"MinValue of {item['Name']} must be less than MaxValue"
+        if scaling == "Logarithmic" and low <= 0:
+            yield f"Logarithmic scaling of {item['Name']} works only for values greater than 0"
+        if scaling == "ReverseLogarithmic" and not 0 <= low < high < 1:
+            yield f"ReverseLogarithmic scaling of {item['Name']} works only within 0 <= x < 1.0"
+    most = limits.get("MaxNumberOfTrainingJobs")
+    if config["Strategy"] == "Grid":
+        if numbers:
+            yield "Grid takes categorical hyperparameters only"
+    elif most is None:
+        yield "MaxNumberOfTrainingJobs is required"
+    if most is not None and limits["MaxParallelTrainingJobs"] > most:
+        yield "MaxParallelTrainingJobs must not be greater than MaxNumberOfTrainingJobs"
+    if config["Strategy"] == "Hyperband" and config.get("TrainingJobEarlyStoppingType") == "Auto":
+        yield "TrainingJobEarlyStoppingType must be Off to use Hyperband"
