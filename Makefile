@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo examples job plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
+.PHONY: help setup demo examples job image plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -16,7 +16,7 @@ PIP     := $(PY) -m pip install -qq --disable-pip-version-check --no-compile
 yes := $(if $(filter-out 0 n no false,$(YES)),--yes)
 
 # Said before anything is installed.
-named := $(firstword $(filter job plan size review,$(MAKECMDGOALS)))
+named := $(firstword $(filter job image plan size review,$(MAKECMDGOALS)))
 ifneq ($(named),)
 ifeq ($(NAME),)
 $(error NAME is missing: make $(named) NAME=<job>. Jobs here: $(or $(basename $(notdir $(wildcard jobs/*.yaml))),none yet))
@@ -42,6 +42,9 @@ job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply an
 
 plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
 	@$(SAGEFIT) plan "$$NAME"
+
+image: $(VENV)/.ready ## NAME=<job>: build a job's own image, push it, and pin its digest beside the job
+	@$(SAGEFIT) image "$$NAME"
 
 size: $(VENV)/.ready ## NAME=<job>: predict its memory, choose the instance, show the attempts
 	@$(SAGEFIT) size "$$NAME"

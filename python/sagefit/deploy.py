@@ -20,6 +20,7 @@ from sagefit.attempts import (
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
+from sagefit.job.images import region_problems
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.platform import Platform, load_platform
@@ -107,6 +108,8 @@ def check(job: Job, platform: Platform) -> None:
     attempts = plan_attempts(job)
     check_allowed(job, [*plan_steps(job), *attempts], platform.allowed_instance_types)
     check_max_price(job, attempts, platform.region)
+    if unpublished := list(region_problems(job, platform.region)):
+        raise job.refusal(unpublished)
 
 
 def refuse_under_runs(job: Job) -> None:

@@ -33,6 +33,7 @@ class Platform(BaseModel):
     region: str
     account_id: str
     buckets: Buckets
+    repository_url: str | None = None
     allowed_instance_types: list[str] = []
 
     def state_machine_arn(self, job: str) -> str:

@@ -96,7 +96,7 @@ def test_training_does_not_outlive_a_killed_cloud() -> None:
 def test_a_record_of_somebody_else_is_not_believed(home: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
         created = psutil.Process(other.pid).create_time()
-        record.save(record.Record(other.pid, created, 9, "not-this", "token", 1.0, None))
+        record.save(record.Record(other.pid, created, 9, "not-this", "token", 1.0, 0.0, None))
         assert control.status() is None
         assert not control.down()
         assert other.poll() is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sagefit.examples import Example, Result, all_examples
+from sagefit.examples import Example, Result, Step, all_examples
 from sagefit.examples.result import COMPLETED
 
 EXAMPLES = {example.name: example for example in all_examples()}
@@ -31,6 +32,27 @@ def broken(example: Example, result: Result) -> Iterator[str]:
         if value is not None and not least <= value <= most:
             yield f"{name} is {value}, promised is {least} to {most}"
     yield from _peak(result, promised.get("within"))
+    yield from _remedies(result)
+
+
+def saved(example: Example, rows: Mapping[str, Result]) -> Iterator[str]:
+    """What is wrong with the promise (``less_than``) that a job needs less than another, as is predicted of both."""
+    other = rows[PROMISED[example.name]["less_than"]].last
+    yield from _falls(other, rows[example.name].last)
+
+
+def _remedies(result: Result) -> Iterator[str]:
+    """An attempt that is predicted to need less than the one before it is measured to."""
+    for before, after in pairwise(result.steps):
+        if before.predicted_gib and after.predicted_gib and after.predicted_gib < before.predicted_gib:
+            yield from _falls(before, after)
+
+
+def _falls(more: Step | None, less: Step | None) -> Iterator[str]:
+    for of in ("predicted_gib", "measured_gib"):
+        high, low = getattr(more, of, None), getattr(less, of, None)
+        if not (high and low and low < high):
+            yield f"{of} of {less and less.name} is {low}, of {more and more.name} {high}"
 
 
 def _peak(result: Result, factor: float | None) -> Iterator[str]:

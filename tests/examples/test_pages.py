@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.promises import EXAMPLES, RUNNABLE, broken
+from examples.promises import EXAMPLES, PROMISED, RUNNABLE, broken, saved
 from sagefit.examples import Result, Step, pages
 from sagefit.examples.table import HEADINGS, cells, markdown
 from sagefit.paths import EXAMPLES as FOLDER
@@ -35,6 +35,17 @@ def test_the_page_shows_what_was_measured(page: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in RUNNABLE if name in ROWS])
 def test_what_is_shown_is_what_is_promised(name: str) -> None:
     assert list(broken(RUNNABLE[name], ROWS[name])) == []
+
+
+def test_a_remedy_saves_what_is_predicted() -> None:
+    compared = [name for name, promised in PROMISED.items() if "less_than" in promised]
+    assert {name: said for name in compared if (said := list(saved(RUNNABLE[name], ROWS)))} == {}
+
+
+def test_a_remedy_that_saves_nothing_is_found() -> None:
+    more, less = Step("a", "host_memory", 0.4, 0.5, 0.4), Step("b", "completed", 0.3, 0.4, 0.4)
+    row = Result("minimal", "minimal", "completed", 2, (more, less), {"loss": 0.01})
+    assert "measured_gib of b is 0.4, of a 0.4" in list(broken(RUNNABLE["minimal"], row))
 
 
 def test_results_hold_nothing_of_a_machine_or_a_time() -> None:

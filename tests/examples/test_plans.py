@@ -88,6 +88,10 @@ def test_the_scheduler_starts_the_state_machine(plans: dict[str, dict[str, Any]]
     assert target["input"]["StateMachineArn"].endswith(f":stateMachine:{planned[MACHINE]['name']}")
 
 
+def test_every_example_says_what_it_shows() -> None:
+    assert [name for name, example in EXAMPLES.items() if not example.shows] == []
+
+
 def test_jobs_are_named_apart() -> None:
     names = [example.job for example in EXAMPLES.values()]
     assert sorted(names) == sorted(set(names))

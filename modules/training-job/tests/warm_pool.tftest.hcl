@@ -18,7 +18,10 @@ variables {
     repository_url = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagefit-dev"
     kms_key_arn    = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"
     network        = { subnet_ids = ["subnet-b", "subnet-a"], security_group_ids = ["sg-a"] }
-    warm_pools     = { small = { instance_type = "ml.m5.large", keep_alive_seconds = 1800 } }
+    warm_pools = {
+      small = { instance_type = "ml.m5.large", keep_alive_seconds = 1800 }
+      pair  = { instance_type = "ml.m5.large", instance_count = 2, keep_alive_seconds = 1800 }
+    }
   }
   image    = { framework = "sklearn", version = "1.2-1" }
   code     = { source_dir = "tests/fixtures/code", entry_point = "train.py" }
@@ -65,19 +68,19 @@ run "settings_of_the_job_are_compared_too" {
 
   variables {
     resources = {
-      warm_pool                       = "small"
+      warm_pool                       = "pair"
       subnet_ids                      = ["subnet-a", "subnet-b"]
       security_group_ids              = ["sg-b"]
       network_isolation               = true
       encrypt_inter_container_traffic = true
       volume_kms_key_arn              = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000002"
     }
-    attempts = [{ name = "first", instance_type = "ml.m5.large", instance_count = 1 }]
+    attempts = [{ name = "first", instance_type = "ml.m5.large", instance_count = 2 }]
   }
 
   assert {
     condition = output.warm_pool.first == join("; ", [
-      "misses the pool small: EnableInterContainerTrafficEncryption is true, the pool has false",
+      "misses the pool pair: EnableInterContainerTrafficEncryption is true, the pool has false",
       "EnableNetworkIsolation is true, the pool has false",
       "SecurityGroupIds is [\"sg-b\"], the pool has [\"sg-a\"]",
       "VolumeKmsKeyId is \"arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000002\", the pool has \"arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001\"",

@@ -20,6 +20,7 @@ COMMANDS = {
     "size": "sagefit.cli.size",
     "trace": "sagefit.memory.trace.cli",
     "init": "sagefit.cli.init",
+    "image": "sagefit.cli.images",
     "render": "sagefit.cli.jobs",
     "plan": "sagefit.cli.jobs",
     "apply": "sagefit.cli.jobs",

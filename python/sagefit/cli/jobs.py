@@ -13,7 +13,8 @@ from sagefit.cli.runs import follow
 from sagefit.cli.shared import JobArgument, YesOption, agreed, print_plan, target
 from sagefit.console import command, err
 from sagefit.errors import SagefitError
-from sagefit.job import load_job
+from sagefit.job import Job, load_job
+from sagefit.job.pinned import pin_note
 from sagefit.paths import display
 from sagefit.render import check_rendered, render, write
 
@@ -27,7 +28,7 @@ def render_command(
     stdout: Annotated[bool, typer.Option("--stdout", help="Print the text, write nothing.")] = False,
 ) -> None:
     """Write the job's tfvars, which Terraform reads and which are committed beside the job file."""
-    loaded = load_job(job)
+    loaded = _load(job)
     if stdout:
         sys.stdout.write(render(loaded))
     elif check:
@@ -66,7 +67,7 @@ def plan(
         gitops.plan_for_review(choice, out, parallel=parallel, hours=expires, no_changes=no_changes)
         return
     assert job is not None  # noqa: S101 - the only one left
-    planned = deploy.plan_job(load_job(job), target())
+    planned = deploy.plan_job(_load(job), target())
     print_plan(planned.terraform, planned.plan)
     if not planned.plan.is_empty:
         err.print(f"apply exactly this plan: {command('apply', job)}", soft_wrap=True)
@@ -114,7 +115,7 @@ def destroy(job: JobArgument, yes: YesOption = False) -> None:
 def run_command(job: JobArgument, yes: YesOption = False) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
     where = target()
-    planned = deploy.plan_job(load_job(job), where)
+    planned = deploy.plan_job(_load(job), where)
     if agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
         deploy.apply_saved(planned.job, where)
         err.print(f"{planned.job.name} applied")
@@ -123,3 +124,11 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
     follow(run, where, planned.job)
+
+
+def _load(reference: str) -> Job:
+    """The job, and a word about an own image that is not what its sources are now."""
+    job = load_job(reference)
+    if note := pin_note(job):
+        err.print(f"note: {note}", markup=False, soft_wrap=True)
+    return job

@@ -46,11 +46,11 @@ def watch(
 
 @app.command()
 def stop(run: RunArgument) -> None:
-    """Stop a run and the training job it has running."""
+    """Stop a run and the job it has running."""
     target()
     found = runs.find_run(run)
     stopped = runs.stop(found)
-    err.print(f"{found.name} stopped" + "".join(f"; training job {name} is stopping" for name in stopped))
+    err.print(f"{found.name} stopped" + "".join(f"; {name} is stopping" for name in stopped))
 
 
 @app.command("runs")
@@ -103,12 +103,18 @@ def diagnose(
     routed_by = None
     if run is not None:
         target()
-        failed = [attempt for attempt in runs.read_run(runs.find_run(run)).attempts if attempt.diagnosis]
-        if not failed or failed[-1].diagnosis is None:
+        record = runs.read_run(runs.find_run(run))
+        failed = [attempt for attempt in record.attempts if attempt.diagnosis]
+        steps = [step for step in record.steps if step.diagnosis]
+        if failed and failed[-1].diagnosis:
+            err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
+            diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
+        elif steps and steps[-1].diagnosis:
+            err.print(f"processing {steps[-1].name}:")
+            diagnosis = steps[-1].diagnosis
+        else:
             err.print("no attempt of this run has failed")
             return
-        err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
-        diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
     else:
         logs = {str(path): read_log(path) for path in log or ()}
         diagnosis = classify(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)

@@ -37,12 +37,18 @@ def up(
             f"or what {control.MEMORY_SCALE_VARIABLE} says."
         ),
     ] = None,
+    start_seconds: Annotated[
+        float | None,
+        typer.Option(help="Seconds a training job waits for instances, unless a warm pool has them; default 0.", min=0),
+    ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in this terminal until interrupted.")] = False,
 ) -> None:
     """Start the cloud, or say that it runs already."""
     err.print("starting the embedded cloud ...")
     began = time.monotonic()
-    now, started = control.up(port=port, faults=faults, memory_scale=memory_scale, foreground=foreground)
+    now, started = control.up(
+        port=port, faults=faults, memory_scale=memory_scale, start_seconds=start_seconds, foreground=foreground
+    )
     seconds = f" in {time.monotonic() - began:.1f} s" if started and not foreground else ""
     word = "ended" if foreground and started else "up" if started else "already up"
     err.print(f"embedded cloud {word}{seconds}: {now.endpoint} (pid {now.pid})")

@@ -46,6 +46,7 @@ class CloudStatus:
     region: str
     home: Path
     memory_scale: float
+    start_seconds: float
     faults: str | None
     uptime_seconds: float
     training_jobs: int
@@ -69,6 +70,7 @@ def status() -> CloudStatus | None:
         region=REGION,
         home=paths.cloud_home(),
         memory_scale=found.memory_scale,
+        start_seconds=found.start_seconds,
         faults=found.faults,
         uptime_seconds=max(0.0, time.time() - found.process_started),
         training_jobs=int(answer["training_jobs"]),
@@ -92,7 +94,12 @@ def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def up(
-    *, port: int = 0, faults: Path | None = None, memory_scale: float | None = None, foreground: bool = False
+    *,
+    port: int = 0,
+    faults: Path | None = None,
+    memory_scale: float | None = None,
+    start_seconds: float | None = None,
+    foreground: bool = False,
 ) -> tuple[CloudStatus, bool]:
     """Start the cloud; returns its status and whether this call started it (False: it ran already)."""
     wanted = str(faults.resolve()) if faults else None
@@ -104,11 +111,11 @@ def up(
     with _startup_lock():
         running = status()
         if running is not None:
-            _refuse_other_options(running, port, wanted, memory_scale)
+            _refuse_other_options(running, port, wanted, memory_scale, start_seconds)
             return running, False
         clean_up()
         with _listen(port) as listener:
-            server = _launch(listener, wanted, scale, foreground)
+            server = _launch(listener, wanted, scale, start_seconds or 0.0, foreground)
         started = _wait_until_up(server)
     if foreground:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -159,11 +166,14 @@ def _is_ours(process: psutil.Process, found: record.Record) -> bool:
         return False
 
 
-def _refuse_other_options(now: CloudStatus, port: int, faults: str | None, memory_scale: float | None) -> None:
+def _refuse_other_options(
+    now: CloudStatus, port: int, faults: str | None, memory_scale: float | None, start_seconds: float | None
+) -> None:
     asked: list[tuple[str, object, object]] = [
         ("--port", port or now.port, now.port),
         ("--faults", faults or now.faults, now.faults),
         ("--memory-scale", memory_scale or now.memory_scale, now.memory_scale),
+        ("--start-seconds", now.start_seconds if start_seconds is None else start_seconds, now.start_seconds),
     ]
     for option, wanted, has in asked:
         if wanted != has:
@@ -197,11 +207,11 @@ def _listen(port: int) -> socket.socket:
 
 
 def _launch(
-    listener: socket.socket, faults: str | None, memory_scale: float, foreground: bool
+    listener: socket.socket, faults: str | None, memory_scale: float, start_seconds: float, foreground: bool
 ) -> subprocess.Popen[bytes]:
     port = listener.getsockname()[1]
     command = [sys.executable, "-m", "sagefit.cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
-    command += ["--memory-scale", repr(memory_scale)]
+    command += ["--memory-scale", repr(memory_scale), "--start-seconds", repr(start_seconds)]
     if faults:
         command += ["--faults", faults]
     with open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private) as log:

@@ -93,6 +93,11 @@ def put_programs(framework: str, folder: Path) -> None:
         program.chmod(0o755)
 
 
+def is_pristine(folder: Path) -> bool:
+    """Whether nobody has installed anything into a layer."""
+    return [path.name for path in environments.packages(folder).iterdir()] == ["_parent.pth"]
+
+
 def _packages_of(framework: str) -> Path | None:
     return None if framework == _BASE else next(_LISTS.glob(f"{framework}.*"))
 

@@ -74,6 +74,7 @@ class TrainingJob:
         self._reason: str | None = None
         self._metrics: list[dict[str, Any]] = []
         self._reused_by: str | None = None
+        self.pool: str = self.name  # the job whose instances these once were, where a warm pool was handed on
         self._pool_until: datetime | None = None
         self._step("Starting")
 
@@ -211,6 +212,11 @@ class TrainingJob:
         return int(self.request["ResourceConfig"].get("KeepAlivePeriodInSeconds") or 0)
 
     @property
+    def starts_warm(self) -> bool:
+        """Whether it has taken over the instances of another job."""
+        return self.pool != self.name
+
+    @property
     def pool_key(self) -> tuple[object, ...]:
         """What has to be the same for another job to take over the instances."""
         resources, network = self.request["ResourceConfig"], self.request.get("VpcConfig", {})
@@ -254,6 +260,7 @@ class TrainingJob:
         with self._lock:
             self._pool_until = now()
             self._reused_by = job.name
+            job.pool = self.pool
 
     def _pool(self) -> dict[str, Any] | None:
         status = self.pool_status

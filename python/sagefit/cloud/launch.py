@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sagefit.cloud import algorithms, channels, storage
-from sagefit.cloud.container import ML
+from sagefit.cloud.container import ML, Container
 from sagefit.cloud.ends import JobFailedError
 from sagefit.cloud.hosts import Hosts
 from sagefit.cloud.jobs import TrainingJob, now
@@ -16,6 +16,7 @@ from sagefit.cloud.machine import Machine, free_port
 from sagefit.cloud.storage import Checkpoints, S3Uri
 
 _CHECKPOINTS = f"{ML}/checkpoints"
+_CACHE = f"{ML}/sagemaker/warmpoolcache"
 
 
 class Launch:
@@ -24,7 +25,7 @@ class Launch:
     def __init__(self, machine: Machine, job: TrainingJob, folder: Path) -> None:
         self._machine, self._job, self._folder = machine, job, folder
         self.hosts = Hosts(job.region, job.name)
-        self._checkpoints: Checkpoints | None = None
+        self._checkpoints: list[Checkpoints] = []  # of each host: their folders share one prefix
         self._command, self._framework = algorithms.command(job), algorithms.framework(job)
 
     def prepare(self, scan: Callable[[str], None]) -> None:
@@ -44,6 +45,7 @@ class Launch:
         try:
             for container in self.hosts:
                 container.prepare(_config(job, container.name))
+                self._keep_cache(container)
                 self.hosts.streams += channels.fill(job, container)
             self._restore_checkpoints()
         except storage.DataError as error:
@@ -57,12 +59,17 @@ class Launch:
         """The packages the hosts run with."""
         first = self.hosts.containers[0]
         requirements = None if self._job.isolated else first.ml / "input" / "data" / "code" / "requirements.txt"
-        return self._machine.packages(self._framework, self._folder / "env", requirements, self.hosts.say)
+        kept = self._machine.pool(self._job.pool) if self._keeps else None
+        return self._machine.packages(
+            self._framework, (kept or self._folder) / "env", requirements, self.hosts.say, kept=kept is not None
+        )
 
     def start(self, packages: Path) -> None:
         """Run the command on every host."""
         job, port = self._job, free_port()
         asked = {**job.request.get("Environment", {}), "TRAINING_JOB_NAME": job.name, "TRAINING_JOB_ARN": job.arn}
+        if self._keeps:
+            asked["SAGEMAKER_MANAGED_WARMPOOL_CACHE_DIRECTORY"] = _CACHE
         for container in self.hosts:
             variables = self._machine.variables(
                 container, packages, job.region, asked, isolated=job.isolated, port=port
@@ -73,8 +80,8 @@ class Launch:
 
     def sync_checkpoints(self) -> None:
         """Save what changed among the checkpoints."""
-        if self._checkpoints:
-            self._checkpoints.sync()
+        for checkpoints in self._checkpoints:
+            checkpoints.sync()
 
     def save(self, *, model: bool) -> None:
         """Upload what the job made. A failed job leaves its output and checkpoints, no model."""
@@ -92,6 +99,20 @@ class Launch:
             where = target if packed else target / ("data" if name == "output" else name)
             storage.upload_folders(job.region, folders, where, pack_as=packed, scratch=self._folder.parent)
 
+    @property
+    def _keeps(self) -> bool:
+        """Whether its instances come from a warm pool or go to one."""
+        return self._job.starts_warm or self._job.keep_alive > 0
+
+    def _keep_cache(self, container: Container) -> None:
+        """Give a host the folder that outlives its job in a warm pool."""
+        if self._keeps:
+            cache = self._machine.pool(self._job.pool) / container.name
+            cache.mkdir(parents=True, exist_ok=True)
+            here = Path(container.localise(_CACHE))
+            here.parent.mkdir(parents=True, exist_ok=True)
+            here.symlink_to(cache, target_is_directory=True)
+
     def _restore_checkpoints(self) -> None:
         asked = self._job.request.get("CheckpointConfig")
         if not asked:
@@ -104,8 +125,7 @@ class Launch:
                 raise storage.DataError(f"CheckpointConfig.LocalPath: the embedded cloud has {ML} only, not {local}")
             checkpoints = Checkpoints(self._job.region, target, Path(here))
             checkpoints.restore()
-            if container is self.hosts.containers[0]:
-                self._checkpoints = checkpoints
+            self._checkpoints.append(checkpoints)
 
 
 def _config(job: TrainingJob, host: str) -> dict[str, Any]:

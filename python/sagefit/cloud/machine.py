@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,12 +27,17 @@ _DISK_SHARE = 4  # a host's volume may take this part of the machine's free memo
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine all hosts share. ``memory_scale`` is the part of an instance's memory that a host gets here."""
+    """The machine all hosts share.
+
+    ``memory_scale`` is the part of an instance's memory that a host gets here, ``start_seconds`` how long it takes to
+    get one that is not warm.
+    """
 
     folder: Path
     memory_scale: float
     instance: str
     own_mounts: bool = False
+    start_seconds: float = 0.0
     grace_seconds: float = field(default_factory=lambda: float(os.environ.get(GRACE_VARIABLE, _GRACE_SECONDS)))
 
     def host(
@@ -57,8 +63,24 @@ class Machine:
         room = psutil.virtual_memory().available / _DISK_SHARE
         return self.own_mounts and 0 < size <= room
 
-    def packages(self, framework: str, folder: Path, requirements: Path | None, say: Callable[[str], None]) -> Path:
-        """A new environment in ``folder`` with what the framework's image brings, and the requirements on top."""
+    def pool(self, name: str) -> Path:
+        """What stays on the kept instances of a warm pool from one job to the next."""
+        return self.folder / "pools" / name
+
+    def packages(
+        self,
+        framework: str,
+        folder: Path,
+        requirements: Path | None,
+        say: Callable[[str], None],
+        *,
+        kept: bool = False,
+    ) -> Path:
+        """An environment in ``folder`` with what the framework's image brings, and the requirements on top.
+
+        Each job gets a new one; ``kept`` takes the one that is there, if it is of the same packages and nobody has
+        written to it.
+        """
         wanted = requirements.read_bytes() if requirements and requirements.is_file() else None
         try:
             base = images.environment(framework)
@@ -69,7 +91,12 @@ class Machine:
                 base = images.environment(framework, wanted)
             except images.ImageError as error:  # the job's own installer tries again, and says so in its own words
                 say(f"requirements.txt: {error}")
-        return images.layer(base, folder)
+        own = folder.with_name(f"{folder.name}-{base.name}") if kept else folder
+        if kept and own.exists():
+            if images.is_pristine(own):
+                return own
+            shutil.rmtree(own)
+        return images.layer(base, own)
 
     def variables(
         self, container: Container, packages: Path, region: str, asked: Mapping[str, str], *, isolated: bool, port: int
@@ -85,6 +112,7 @@ class Machine:
             "TMPDIR": container.temporary,
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",
+            "OMP_WAIT_POLICY": "PASSIVE",  # hosts share processors here: threads that wait must not keep them busy
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "AWS_REGION": region,
             **credentials,

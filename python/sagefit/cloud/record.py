@@ -29,6 +29,7 @@ class Record:
     instance: str
     token: str
     memory_scale: float
+    start_seconds: float
     faults: str | None
 
     @property

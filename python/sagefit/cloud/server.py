@@ -50,11 +50,19 @@ def main() -> None:
         instance=os.environ[record.INSTANCE_VARIABLE],
         token=secrets.token_urlsafe(24),
         memory_scale=options.memory_scale,
+        start_seconds=options.start_seconds,
         faults=options.faults,
     )
     runs = paths.cloud_home() / "runs"
     shutil.rmtree(runs, ignore_errors=True)
-    executor = Executor(Machine(runs, memory_scale=options.memory_scale, instance=me.instance, own_mounts=own_mounts))
+    machine = Machine(
+        runs,
+        memory_scale=options.memory_scale,
+        instance=me.instance,
+        own_mounts=own_mounts,
+        start_seconds=options.start_seconds,
+    )
+    executor = Executor(machine)
     extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults())
 
     def status() -> dict[str, object]:
@@ -88,6 +96,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fd", type=int, required=True, help="inherited listening socket")
     parser.add_argument("--port", type=int, required=True, help="its port")
     parser.add_argument("--memory-scale", type=float, required=True)
+    parser.add_argument("--start-seconds", type=float, required=True)
     parser.add_argument("--faults")
     return parser.parse_args()
 

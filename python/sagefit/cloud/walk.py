@@ -61,6 +61,8 @@ class TrainingWalk:
                 with contextlib.suppress(Exception):
                     self._flush(self._launch)
             shutil.rmtree(self._folder, ignore_errors=True)
+            if job.pool_status not in ("Available", "Reused"):
+                shutil.rmtree(self._machine.pool(job.pool), ignore_errors=True)
 
     def _final(self) -> list[dict[str, Any]]:
         """The last value of each metric; of the memory the highest."""
@@ -86,6 +88,8 @@ class TrainingWalk:
         job.advance("Pending")
         number = 0
         while True:
+            if number or not job.starts_warm:
+                self._wait_for_instances()
             self._check_stop()
             launch = self._launch = Launch(self._machine, job, self._folder / str(number))
             try:
@@ -163,6 +167,11 @@ class TrainingWalk:
             self._flush(launch)
             launch.sync_checkpoints()
             raise SpotInterruptedError
+
+    def _wait_for_instances(self) -> None:
+        deadline = time.monotonic() + self._machine.start_seconds
+        while time.monotonic() < deadline and not self._job.stop_requested.is_set():
+            self._closing.wait(TICK)
 
     def _check_stop(self) -> None:
         if self._job.stop_requested.is_set() or self._closing.is_set():

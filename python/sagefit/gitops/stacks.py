@@ -16,6 +16,7 @@ from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.load import JobNames, job_files
 from sagefit.job.memory_model import Memory
+from sagefit.job.pinned import pin_path
 from sagefit.job.source import read
 from sagefit.memory.peaks import path_of as peaks_of
 from sagefit.memory.trace.store import folder as trace_of
@@ -161,6 +162,9 @@ def _of_job(job: Job) -> list[Input]:
         model = job.local(job.memory.model)
         if model.exists() or model.suffix == ".json":
             found.append(Input(model / "config.json" if model.is_dir() else model, "configuration of the model"))
+    if job.image.build is not None:
+        found.append(Input(pin_path(job), "pinned image"))
+        found.append(Input(job.local(job.image.build), "sources of the image"))
     return [*found, Input(trace_of(job), "trace"), Input(peaks_of(job), "measured peaks")]
 
 

@@ -17,6 +17,7 @@ DOCKERFILE = "Dockerfile"
 _OLD_PYTHONS = ("py2", "py27", "py36", "py37")
 """Images of these Pythons cannot run the launcher, which needs 3.8."""
 
+_MOST_BUILT_TAG = 115
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _XGBOOST = "is a moving target that AWS no longer supports in this form"
 _NOT_IN_TABLE = "is not in the table of AWS's images"
@@ -131,6 +132,9 @@ def _build_problems(job: Job, build: str, image: Image) -> Iterator[Problem]:
     if not (job.local(build) / DOCKERFILE).is_file():
         message = f"no {DOCKERFILE} in {build!r} (looked for {job.local(build) / DOCKERFILE})"
         yield Problem(field, message, "paths are relative to the job file; name the folder to build")
+    if image.tag is not None and len(image.tag) > _MOST_BUILT_TAG:
+        message = f"a tag of what is built has at most {_MOST_BUILT_TAG} characters, because a digest is added to it"
+        yield Problem(("image", "tag"), message, "shorten it")
     if image.tag is None:
         yield Problem(field, "what is built needs a tag to be pushed by", "give image.tag instead of image.digest")
     if image.repository != "":

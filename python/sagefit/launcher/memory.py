@@ -112,6 +112,14 @@ def tree_usage(members: Sequence[int], proc: Path = PROC) -> tuple[int, int]:
     return sum(_proportional(proc / str(pid)) or now for pid, (now, _) in resident.items()), peak
 
 
+def mapped_shared(members: Sequence[int], proc: Path = PROC) -> int:
+    """Shared memory that the processes of a ``tree`` have mapped, and that `tree_usage` counts.
+
+    Batches on their way from a loader's worker are not: they lie in ``/dev/shm``, and no process has them mapped.
+    """
+    return sum(_proportional(proc / str(pid), "Pss_Shmem") for pid in members)
+
+
 def children_peak() -> int:
     """The highest resident size any ended child had, by the kernel's own account. It survives a kill."""
     try:
@@ -149,9 +157,11 @@ def _status(folder: Path) -> tuple[int, int]:
     return sizes["VmRSS"], sizes["VmHWM"]
 
 
-def _proportional(folder: Path) -> int:
+def _proportional(folder: Path, kind: str = "Pss") -> int:
     return sum(
-        int(line.split()[1]) * 1024 for line in _text(folder / "smaps_rollup").splitlines() if line.startswith("Pss:")
+        int(line.split()[1]) * 1024
+        for line in _text(folder / "smaps_rollup").splitlines()
+        if line.startswith(f"{kind}:")
     )
 
 

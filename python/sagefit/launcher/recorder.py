@@ -67,6 +67,7 @@ class Recorder:
         self._started = time.monotonic()
         self._host, self._tree = Gauge(), Gauge()
         self._shared = Gauge()
+        self._shared_before: int | None = None
         self._disks = {folder: Gauge() for folder in volumes.disks(root)}
         self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT_SAMPLES)
         self._seconds = 0.0  # when the last of all samples was taken
@@ -177,6 +178,7 @@ class Recorder:
         if not used:
             return  # it has ended: what is left is not its memory
         self._sample_spaces(self._now())
+        used += self._unmapped()
         self._tree.add(self._now(), used)
         if self._limit.group:
             used = memory.group_usage(self._limit.group)
@@ -184,6 +186,12 @@ class Recorder:
         self._remember(used)
         if self._now() - self._kept >= KEEP_EVERY:
             self._keep()
+
+    def _unmapped(self) -> int:
+        """What lies in shared memory since the start and belongs to no process: a control group counts it, too."""
+        if self._shared_before is None:
+            self._shared_before = self._shared.now
+        return max(0, self._shared.now - self._shared_before - memory.mapped_shared(self._members))
 
     def _sample_spaces(self, seconds: float) -> None:
         self._seconds = seconds

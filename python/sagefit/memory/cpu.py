@@ -12,12 +12,20 @@ from sagefit.memory import activations, transformer, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.trace import tensor_phases
-from sagefit.memory.workload import Phases, Placement, Stack, Transformer, Vision, Workload
+from sagefit.memory.workload import GIB, Phases, Placement, Stack, Transformer, Vision, Workload
 
-# What glibc's malloc has from the kernel and cannot use, for each byte of activations of one layer. Freed blocks of
-# less than 32 MiB are kept (M_MMAP_THRESHOLD grows with what is freed: mallopt(3)), and those that lie below a block
-# in use cannot go back. With the threshold fixed, which switches that off, it is gone.
-HELD = 1.0
+# Memory that glibc's malloc has from the kernel and cannot use, for each byte of activations of one layer, without
+# and with checkpointing, which frees and allocates them once more between blocks that stay. Blocks of less than 32 MiB
+# are kept when they are freed (mallopt(3): M_MMAP_THRESHOLD grows with what is freed, up to that), so it is at most
+# HELD_MOST. With MALLOC_MMAP_THRESHOLD_ set in the environment the threshold stays, and all goes back.
+# All three were read off the runs in tests/accuracy/cpu.csv.
+HELD, HELD_CHECKPOINTED = 1.0, 2.5
+HELD_MOST = 0.15 * GIB
+# Gradients of activations that live at once, for each byte of activations of one layer (profiled: 0.18 to 0.26).
+GRADIENTS = 0.2
+# Elements of the largest matrix that AdamW computes with, one parameter after the other (torch.optim, foreach is for
+# GPUs only): the square root of the second moment, and that over its correction.
+STEP = 2
 
 
 def together(on_host: Phases, workload: Workload, placement: Placement) -> Phases:
@@ -57,10 +65,41 @@ def _transformer(model: Transformer, workload: Workload, placement: Placement) -
 def _of_stack(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
     profile = replace(profile, step=0, old_torch=False)
     phases = transformer.tensor_phases(model, workload, placement, profile)
-    layer = max(
-        activations.layer(model, workload, profile, tower) * workload.micro_batch * tower.length
-        for tower in activations.towers(model, workload)
+    towers = activations.towers(model, workload)
+    sizes = [workload.micro_batch * tower.length for tower in towers]
+    masks = [tokens * _masks(model, workload, tower) for tokens, tower in zip(sizes, towers, strict=True)]
+    layers = [
+        tokens * activations.layer(model, workload, profile, tower) + mask
+        for tokens, tower, mask in zip(sizes, towers, masks, strict=True)
+    ]
+    kept = (
+        max(masks)
+        if workload.gradient_checkpointing
+        else sum(mask * tower.layers for mask, tower in zip(masks, towers, strict=True))
     )
     for phase in ("forward", "backward"):
-        phases[phase]["allocator"] = HELD * layer
+        phases[phase]["activations"] += kept
+        phases[phase]["temporaries"] += GRADIENTS * max(layers)
+        phases[phase]["allocator"] = _held(max(layers), workload)
+    if workload.optimizer == "adamw":
+        largest = model.hidden * max(model.vocab, model.ffn)
+        phases["step"]["temporaries"] = STEP * 4.0 * largest if workload.method == "full" else 0.0
     return phases
+
+
+def _held(layer: float, workload: Workload) -> float:
+    """What malloc holds and cannot use."""
+    if workload.frees_at_once:
+        return 0.0
+    return min(HELD_MOST, layer) * (HELD_CHECKPOINTED if workload.gradient_checkpointing else HELD)
+
+
+def _masks(model: Transformer, workload: Workload, tower: activations.Tower) -> float:
+    """Bytes for each token of a layer's dropout masks above those of a GPU, which have one for each element.
+
+    A CPU multiplies with a mask of the input's type (aten/native/Dropout.cpp, ``_dropout_impl``).
+    """
+    if not model.dropout:
+        return 0.0
+    wider = activations.element_size(workload) - 1
+    return float(wider * (2 * model.hidden + model.heads * (tower.length + tower.other)))

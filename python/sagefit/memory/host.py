@@ -1,7 +1,7 @@
 """Peak memory of one host, by phase and part, in bytes. The page cache is not counted: the kernel gives it back.
 
 Phases: ``load`` (the model is read before it goes to the GPU), ``step`` (training), ``evaluation`` and
-``checkpoint``. What GPUs hold is not here; a model that the CPU trains adds its tensors in `predict`.
+``checkpoint``. What GPUs hold is not here; a model that the CPU trains adds its tensors in `cpu`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from sagefit.memory.workload import GIB, Phases, Placement, Stack, Tabular, Trac
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
 # for CPU, transformers 5.23). Ranks share the pages of libraries, so the smaller figure stands for each.
 PROCESS = 0.6 * GIB
+# The same of a process that trains on the CPU, where no CUDA libraries are loaded, with the kernels that it comes to
+# use: torch 2.13 has 0.21 GiB after import and 0.31 to 0.35 in training, transformers 5.23 and peft 0.12 more,
+# tensorflow-cpu 2.21 has 0.51 (measured; tests/accuracy/cpu.csv).
+CPU_PROCESS = 0.35 * GIB
+CPU_PROCESSES: dict[Stack, float] = {
+    **dict.fromkeys(("hf-trainer", "hf-liger", "ms-swift"), 0.47 * GIB),
+    "tensorflow": 0.51 * GIB,
+}
 # A process with a CUDA context has 1.9 to 2.06 GB resident, 0.32 without (PyTorch issues 12873 and 113326).
 CUDA = 1.5 * GIB
 # A forked loader worker has 14 MiB of its own (measured); the rest is room for decoders, tokenizers and their caches.
@@ -66,7 +74,8 @@ def _worst(candidates: list[Phases]) -> Phases:
 
 def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
     ranks = _ranks(workload, placement)
-    always = {"process": ranks * (PROCESS + (CUDA if placement.gpus_per_host else 0.0))}
+    process = PROCESS + CUDA if placement.gpus_per_host else CPU_PROCESSES.get(stack, CPU_PROCESS)
+    always = {"process": ranks * process}
     # Each rank holds the dataset, and each worker comes to hold a copy: reading a Python object writes its
     # reference count, which copies the forked page (PyTorch issue 13246).
     held = workload.dataset_gib * GIB if workload.dataset_in_memory else 0.0

@@ -19,7 +19,8 @@ from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
-from sagefit.job.model import FailureClass, Job, Schedule
+from sagefit.job.model import FailureClass, Image, Job, Schedule
+from sagefit.job.pinned import PinnedImage, load_pin, pin_note
 from sagefit.job.processing_model import Step
 from sagefit.job.values import Code, Source, as_text
 from sagefit.paths import JOB_ROOT, display
@@ -49,6 +50,7 @@ def render(job: Job) -> str:
         attributes=hcl.attributes,
         comment=hcl.comment,
         identity=_identity(job),
+        image_note=pin_note(job),
         training=_training(job),
         resources={"resources": _resources(job)},
         worst_case=_worst_case(attempts, plan_steps(job)),
@@ -112,7 +114,7 @@ def _training(job: Job) -> dict[str, Any]:
     schedule = Schedule(expression=job.schedule) if isinstance(job.schedule, str) else job.schedule
     return _given(
         {
-            "image": _given(job.image.model_dump(exclude_defaults=True)),
+            "image": _image(job.image, load_pin(job)),
             "code": _code(job, job.code),
             "processing": [_step(job, step) for step in job.processing] or None,
             "channels": {name: _source(job, channel) for name, channel in sorted(job.channels.items())},
@@ -124,6 +126,12 @@ def _training(job: Job) -> dict[str, Any]:
             "tags": dict(sorted(job.tags.items())) or None,
         }
     )
+
+
+def _image(image: Image, pinned: PinnedImage | None = None) -> dict[str, Any]:
+    """An image as Terraform takes it: what Sagefit builds is named by the digest of what was pushed."""
+    fields = image.model_dump(exclude_defaults=True, exclude={"build"})
+    return fields if pinned is None else {"repository": image.repository, "digest": pinned.digest}
 
 
 def _code(job: Job, code: Code | None) -> dict[str, Any] | None:
@@ -140,7 +148,7 @@ def _step(job: Job, step: Step) -> dict[str, Any]:
     return _given(
         {
             "name": step.name,
-            "image": step.image.model_dump(exclude_defaults=True),
+            "image": _image(step.image),
             "code": _code(job, step.code),
             "inputs": {name: _source(job, source) for name, source in sorted(step.sources.items())} or None,
             "outputs": step.outputs,

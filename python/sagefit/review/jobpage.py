@@ -9,6 +9,7 @@ from sagefit.attempts import usd_per_hour
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
 from sagefit.review.jobs import JobReview
+from sagefit.review.jobs.definition import Definition
 from sagefit.review.jobs.fit import Cost, Fit
 from sagefit.review.md import block, cell, code
 from sagefit.review.redact import Redactor
@@ -30,6 +31,8 @@ def job_lines(job: JobReview, redactor: Redactor) -> Iterator[str]:
         yield "The job cannot be read from this plan, so neither fit nor price can be told."
         return
     yield _facts(job, redactor)
+    if job.after.steps:
+        yield _steps(job, job.after, redactor)
     yield _attempts(job)
     if job.warm_pool:
         lines = (f"- {cell(name)}: {cell(redactor.show(text, 400))}" for name, text in job.warm_pool.items())
@@ -63,7 +66,7 @@ def _facts(job: JobReview, redactor: Redactor) -> str:
 
 def _is_told(word: str) -> bool:
     """Whether a new job tells of it, too: where its data is, and what it searches for."""
-    return (word.startswith("inputs.") and word.endswith(".uri")) or word.startswith("tuning.")
+    return word.startswith("tuning.") or (word.startswith(("inputs.", "processing.")) and word.endswith(".uri"))
 
 
 def _cell(value: Any, redactor: Redactor) -> str:
@@ -90,6 +93,18 @@ def _usd(cost: Cost | None, attribute: str) -> str:
 
 def _time(cost: Cost | None) -> str:
     return duration(cost.seconds) if cost else NONE
+
+
+def _steps(job: JobReview, after: Definition, redactor: Redactor) -> str:
+    rows = ["| before the first attempt | image | instances | USD an hour | limit |", "|---|---|---|--:|--:|"]
+    for step in after.steps:
+        usd = usd_per_hour(step, job.region or REFERENCE_REGION, packaged=True)
+        image = after.words.get(f"{step.name.replace(' ', '.')}.image")
+        rows.append(
+            f"| {cell(step.name)} | {_cell(image, redactor)} | {cell(step.hardware)} "
+            f"| {'not found' if usd is None else f'{usd:.2f}'} | {duration(step.max_runtime_seconds)} |"
+        )
+    return "\n".join(rows)
 
 
 def _attempts(job: JobReview) -> str:

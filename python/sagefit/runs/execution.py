@@ -16,6 +16,7 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.runs.clients import sagemaker, step_functions
+from sagefit.runs.processing import stop_steps
 from sagefit.runs.tuning import attempt_job
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def stop(run: Run) -> list[str]:
         if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
             raise
         raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
-    stopped = []
+    stopped = stop_steps(run.name)
     pages = sagemaker().get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
     for tuning in [summary for page in pages for summary in page["HyperParameterTuningJobSummaries"]]:
         if tuning["HyperParameterTuningJobStatus"] == "InProgress":

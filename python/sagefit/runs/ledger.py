@@ -17,6 +17,7 @@ from sagefit.failures import Diagnosis, classify
 from sagefit.runs import evidence, reports
 from sagefit.runs.clients import sagemaker, step_functions
 from sagefit.runs.execution import Run, attempt_index, training_jobs
+from sagefit.runs.processing import StepRecord, read_steps
 from sagefit.runs.tuning import Search, attempt_job, searched
 
 COMPLETED = "completed"
@@ -85,6 +86,7 @@ class RunRecord:
     attempts: list[AttemptRecord]
     error: str = ""
     cause: str = ""
+    steps: list[StepRecord] = field(default_factory=list)
 
     @property
     def is_over(self) -> bool:
@@ -97,10 +99,13 @@ class RunRecord:
         return self.status == "SUCCEEDED"
 
 
-def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunRecord:
+def read_run(
+    run: Run, *, known: dict[str, AttemptRecord] | None = None, steps: dict[str, StepRecord] | None = None
+) -> RunRecord:
     """The state of ``run`` now.
 
-    ``known`` holds finished attempts of an earlier call by training job, which are not asked for again.
+    ``known`` holds finished attempts of an earlier call by training job, and ``steps`` completed steps by processing
+    job, which are not asked for again.
     Raises SagefitError when there is no such run.
     """
     try:
@@ -109,7 +114,9 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         if error.response["Error"]["Code"] in ("ExecutionDoesNotExist", "StateMachineDoesNotExist"):
             raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
         raise
-    recorded = _recorded(execution.get("output") or execution.get("cause") or "")
+    notes = _notes(execution.get("output") or execution.get("cause") or "")
+    recorded = {int(key): note for key, note in notes.items() if key.isdigit()}
+    of_steps = {key: note for key, note in notes.items() if not key.isdigit()}
     attempts = []
     made = {attempt_job(summary["TrainingJobName"]): summary["TrainingJobName"] for summary in training_jobs(run)}
     for name, training_job in made.items():
@@ -128,6 +135,7 @@ def read_run(run: Run, *, known: dict[str, AttemptRecord] | None = None) -> RunR
         _linked(sorted(attempts, key=lambda attempt: attempt.index)),
         execution.get("error", ""),
         execution.get("cause", ""),
+        read_steps(run.name, run.platform.region, of_steps, steps or {}),
     )
 
 
@@ -211,8 +219,8 @@ def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
     return linked
 
 
-def _recorded(text: str) -> dict[int, dict[str, Any]]:
-    """The attempts that the state machine noted, from its output or its cause; empty when it noted none."""
+def _notes(text: str) -> dict[str, dict[str, Any]]:
+    """What the state machine noted, from its output or its cause: of attempts by their place, of steps by ``p0``."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -221,4 +229,4 @@ def _recorded(text: str) -> dict[int, dict[str, Any]]:
         document = document["attempts"]
     if not isinstance(document, dict):
         return {}
-    return {int(key): note for key, note in document.items() if key.isdigit() and isinstance(note, dict)}
+    return {key: note for key, note in document.items() if re.fullmatch(r"p?\d+", key) and isinstance(note, dict)}

@@ -11,16 +11,30 @@ from rich.text import Text
 
 from sagefit.job.values import duration
 from sagefit.runs.ledger import COMPLETED, AttemptRecord, RunRecord
+from sagefit.runs.processing import StepRecord
+
+Job = AttemptRecord | StepRecord
 
 
 def ledger(record: RunRecord) -> Table:
-    """The attempts of one run, one row each."""
+    """The steps and attempts of one run, one row each."""
     gpus = any(attempt.gpu_peak_gib is not None for attempt in record.attempts)
     headings = [">#", "attempt", "instance", "outcome", *([">GPU GiB"] if gpus else []), ">host GiB", ">billed", ">USD"]
     table = Table(title=None, box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(
             heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold"
+        )
+    for step in record.steps:
+        table.add_row(
+            f"p{step.index}",
+            f"processing {step.name}",
+            instance(step),
+            outcome(step),
+            *(["-"] if gpus else []),
+            "-",
+            _billed(step),
+            _usd(step),
         )
     for attempt in record.attempts:
         table.add_row(
@@ -30,7 +44,7 @@ def ledger(record: RunRecord) -> Table:
             outcome(attempt),
             *([_gib(attempt.gpu_peak_gib)] if gpus else []),
             _gib(attempt.host_peak_gib),
-            duration(attempt.billable_seconds) if attempt.billable_seconds is not None else "-",
+            _billed(attempt),
             _usd(attempt),
         )
     return table
@@ -38,6 +52,13 @@ def ledger(record: RunRecord) -> Table:
 
 def story(record: RunRecord) -> Iterator[Text]:
     """Of each attempt why it was made, what ended it, and what came next."""
+    for step in record.steps:
+        if step.diagnosis:
+            yield Text(f"p{step.index} processing {step.name}", style="bold")
+            yield Text(f"  {step.outcome}: {step.evidence}")
+            if not step.processing_job:
+                yield Text("  the request was refused: there never was a processing job")
+            yield Text(f"  next: {next(iter(step.diagnosis.remedies), 'the run ends')}")
     for attempt in record.attempts:
         yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
         if attempt.evidence:
@@ -64,7 +85,11 @@ def _gib(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _usd(attempt: AttemptRecord) -> str:
+def _billed(job: Job) -> str:
+    return duration(job.billable_seconds) if job.billable_seconds is not None else "-"
+
+
+def _usd(attempt: Job) -> str:
     if attempt.usd is not None:
         return f"{attempt.usd:.4f}"
     if attempt.estimated_usd is not None:
@@ -72,29 +97,30 @@ def _usd(attempt: AttemptRecord) -> str:
     return "no price" if attempt.billable_seconds else "-"
 
 
-def instance(attempt: AttemptRecord) -> str:
+def instance(attempt: Job) -> str:
     """The instances of an attempt: ``2 x ml.g5.xlarge spot``."""
     many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
     return f"{many}{attempt.instance_type or '-'}{' spot' if attempt.spot else ''}"
 
 
-def outcome(attempt: AttemptRecord) -> Text:
+def outcome(attempt: Job) -> Text:
     """How an attempt ended, or what it does now."""
     if attempt.outcome == COMPLETED:
         return Text(COMPLETED, style="green")
     return Text(attempt.outcome, style="red") if attempt.outcome else Text(doing(attempt), style="cyan")
 
 
-def doing(attempt: AttemptRecord) -> str:
+def doing(attempt: Job) -> str:
     """What an attempt does now: its status, and what a search has tried."""
     return f"{attempt.status}, {attempt.search}" if attempt.search else attempt.status
 
 
 def totals(record: RunRecord) -> str:
     """One line: what the run took and cost."""
-    known = [usd for a in record.attempts if (usd := a.usd if a.usd is not None else a.estimated_usd) is not None]
-    missing = any(a.usd is None and a.estimated_usd is None and a.billable_seconds for a in record.attempts)
-    estimated = any(a.estimated_usd is not None for a in record.attempts)
+    jobs: list[Job] = [*record.steps, *record.attempts]
+    known = [usd for job in jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
+    missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in jobs)
+    estimated = any(job.estimated_usd is not None for job in jobs)
     cost = f"{'~' if estimated else ''}{sum(known):.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
     cost += " and attempts without a known price" if missing else ""
     took = f"{duration((record.ended - record.started).total_seconds())}, " if record.ended else ""
@@ -114,7 +140,8 @@ def results(record: RunRecord) -> list[str]:
         lines.append(f"model: {last.model}")
     if record.is_over and not record.succeeded and record.error:
         truth = f", which was {last.outcome}" if last and last.routed_by else ""
-        lines.append(f"failed: {record.error}{truth}" + (f": {last.evidence}" if last and last.evidence else ""))
+        told = next((job.evidence for job in (last, *reversed(record.steps)) if job and job.evidence), "")
+        lines.append(f"failed: {record.error}{truth}" + (f": {told}" if told else ""))
     return lines
 
 
@@ -128,10 +155,11 @@ def as_json(record: RunRecord) -> dict[str, Any]:
         "started": record.started.isoformat(),
         "ended": record.ended.isoformat() if record.ended else None,
         "error": record.error,
-        "attempts": [_attempt_json(attempt) for attempt in record.attempts],
+        **({"steps": [_job_json(step) for step in record.steps]} if record.steps else {}),
+        "attempts": [_job_json(attempt) for attempt in record.attempts],
     }
 
 
-def _attempt_json(attempt: AttemptRecord) -> dict[str, Any]:
-    diagnosis = attempt.diagnosis.as_json() if attempt.diagnosis else None
-    return asdict(attempt) | {"evidence": attempt.evidence, "diagnosis": diagnosis}
+def _job_json(job: Job) -> dict[str, Any]:
+    diagnosis = job.diagnosis.as_json() if job.diagnosis else None
+    return asdict(job) | {"evidence": job.evidence, "diagnosis": diagnosis}

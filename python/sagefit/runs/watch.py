@@ -16,8 +16,9 @@ from sagefit.job.values import duration
 from sagefit.runs import view
 from sagefit.runs.clients import CONNECTION_LOST
 from sagefit.runs.execution import Run
-from sagefit.runs.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.runs.ledger import COMPLETED, AttemptRecord, RunRecord, read_run
 from sagefit.runs.logs import LogReader
+from sagefit.runs.processing import LOG_GROUP, StepRecord
 from sagefit.target import Target
 
 _LOCAL_SECONDS = 0.5
@@ -56,6 +57,12 @@ def _lines(reader: _Reader, seconds: float) -> RunRecord:
         record = reader.read()
         if record is None:
             err.print("connection lost, trying again; the run goes on")
+        for step in record.steps if record else []:
+            now = step.outcome or step.status
+            if said.get((-1, step.processing_job)) != now:
+                said[-1, step.processing_job] = now
+                evidence = f": {step.evidence}" if step.evidence else ""
+                err.print(f"processing {step.name} on {view.instance(step)}: {now}{evidence}", soft_wrap=True)
         for attempt in record.attempts if record else []:
             now = attempt.outcome or view.doing(attempt)
             which = attempt.index, attempt.training_job
@@ -83,11 +90,13 @@ class _Reader:
         self._logs = LogReader() if logs else None
         self._finished: dict[str, AttemptRecord] = {}
         self._ended: set[str] = set()
+        self._step_logs = LogReader(LOG_GROUP) if logs else None
+        self._steps: dict[str, StepRecord] = {}
 
     def read(self) -> RunRecord | None:
         """The run now, or None while the connection is lost."""
         try:
-            record = read_run(self._run, known=self._finished)
+            record = read_run(self._run, known=self._finished, steps=self._steps)
             self._print_logs(record)
         except CONNECTION_LOST as error:
             if self._target.is_local and control.status() is None:
@@ -102,10 +111,15 @@ class _Reader:
         # Asked for twice after its end: the last lines of its log, which may tell why, can come late.
         self._finished |= {name: attempt for name, attempt in over.items() if name in self._ended}
         self._ended |= over.keys()
+        self._steps = {step.processing_job: step for step in record.steps if step.outcome == COMPLETED}
         return record
 
     def _print_logs(self, record: RunRecord) -> None:
-        """Print new lines of the attempts that were not over when they were last read."""
+        """Print new lines of the steps and attempts that were not over when they were last read."""
+        for step in record.steps:
+            if self._step_logs and step.processing_job and step.processing_job not in self._steps:
+                for line in self._step_logs.new_lines(step.processing_job):
+                    err.print(Text(f"{step.name} | {line}"), soft_wrap=True)
         for attempt in record.attempts:
             if self._logs and attempt.training_job and attempt.training_job not in self._finished:
                 for job in attempt.search.running if attempt.search else (attempt.training_job,):

@@ -158,7 +158,7 @@ def _machine_changes(before: Definition | None, after: Definition) -> int:
     """How many states differ that no word of the job file tells of; a new version of Sagefit changes them."""
     if before is None:
         return 0
-    names = {a.name for a in before.attempts} | {a.name for a in after.attempts}
+    names = {each.name for side in (before, after) for each in (*side.attempts, *side.steps)} | {"processing"}
     return sum(
         before.shared.get(state) != after.shared.get(state)
         for state in {*before.shared, *after.shared}

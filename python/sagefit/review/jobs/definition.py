@@ -13,14 +13,14 @@ from typing import Any
 from sagefit.attempts import PlannedAttempt
 from sagefit.attempts.planned import Instances
 from sagefit.review.hidden import is_secret_name
-from sagefit.review.jobs import tuning
+from sagefit.review.jobs import processing, tuning
 from sagefit.review.values import parsed
 
 _COMMENT = re.compile(r"^Sagefit job (?P<name>[^:\s]+)(?:: (?P<description>.*))?$", re.DOTALL)
 _SUBMIT = ": submit"
 _IMAGE = re.compile(r"^\d+\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.")
 _DIGEST = re.compile(r"/jobs/[^/]+/(?P<what>code|launcher|inputs/[^/]+)/(?P<digest>[0-9a-f]{16})/$")
-_TASKS = ("createTrainingJob", "describeTrainingJob", "updateTrainingJob", *tuning.TASKS)
+_TASKS = ("createTrainingJob", "describeTrainingJob", "updateTrainingJob", *tuning.TASKS, *processing.TASKS)
 _KINDS = (": submit", ": refused", ": refusal", ": wait", ": describe", ": judge", ": ended", ": next")
 
 HIDDEN = "(not shown)"
@@ -37,6 +37,7 @@ class Definition:
     name: str
     words: dict[str, Any]
     attempts: list[PlannedAttempt]
+    steps: list[PlannedAttempt]
     hyperparameters: dict[str, dict[str, str]]
     role_arn: str
     region: str | None
@@ -65,10 +66,12 @@ def read_definition(text: Any) -> Definition | None:
 
 
 def _read(machine: dict[str, Any], states: dict[str, Any], comment: re.Match[str]) -> Definition | None:
-    order = [choice["StringEquals"] for choice in states["again"]["Choices"]]
+    listed = [choice["StringEquals"] for choice in states["again"]["Choices"]]
+    order = [name for name in listed if not name.startswith(processing.LABEL)]
+    prepared = {name: states[name + _SUBMIT]["Parameters"] for name in listed if name not in order}
     asked = {name: states[name + _SUBMIT]["Parameters"] for name in order}
     requests = {name: tuning.training_request(parameters) for name, parameters in asked.items()}
-    if not requests or set(order) != {state.removesuffix(_SUBMIT) for state in states if state.endswith(_SUBMIT)}:
+    if not requests or set(listed) != {state.removesuffix(_SUBMIT) for state in states if state.endswith(_SUBMIT)}:
         return None
     first = requests[order[0]]
     search = tuning.search(asked[order[0]])
@@ -83,6 +86,8 @@ def _read(machine: dict[str, Any], states: dict[str, Any], comment: re.Match[str
         return None
     words: dict[str, Any] = {"name": comment["name"], "description": comment["description"] or ""}
     words |= dict(_shared_words(first, shared_hyper, shared_env))
+    of_steps = dict(processing.words(prepared, first))
+    words |= {word: Secret(value) if ".environment." in word else value for word, value in of_steps.items()}
     words |= dict(tuning.words(search))
     for attempt in attempts:
         words |= dict(_attempt_words(attempt, environments[attempt.name], shared_env))
@@ -94,11 +99,12 @@ def _read(machine: dict[str, Any], states: dict[str, Any], comment: re.Match[str
         name=comment["name"],
         words=words,
         attempts=attempts,
+        steps=processing.steps(prepared),
         hyperparameters=merged,
         role_arn=str(first.get("RoleArn")),
         region=image["region"] if image else None,
         shared={name: state for name, state in states.items() if not name.endswith(_SUBMIT)},
-        strange=tuple(sorted(_strange(states, order))),
+        strange=tuple(sorted(_strange(states, order, list(prepared)))),
         timeout_seconds=machine.get("TimeoutSeconds") if isinstance(machine.get("TimeoutSeconds"), int) else None,
     )
 
@@ -119,10 +125,11 @@ def _different(request: dict[str, Any], first: dict[str, Any]) -> Iterator[str]:
         yield "AlgorithmSpecification"
 
 
-def _strange(states: dict[str, Any], order: list[str]) -> Iterator[str]:
+def _strange(states: dict[str, Any], order: list[str], steps: list[str]) -> Iterator[str]:
     for name, state in states.items():
         attempt, colon, rest = name.partition(": ")
         known = attempt in order and (f": {rest}" in _KINDS or rest.startswith("release for "))
+        known = known or (attempt in steps and rest in processing.KINDS)
         shared = name in _SHARED or (colon and attempt in ("class", "repeat"))
         task = state.get("Type") == "Task" and not str(state.get("Resource")).endswith(
             tuple(f":aws-sdk:sagemaker:{call}" for call in _TASKS)
@@ -133,7 +140,7 @@ def _strange(states: dict[str, Any], order: list[str]) -> Iterator[str]:
 
 _SHARED = (
     "begin", "completed", "done", "classify refusal", "classify", "no reason", "patience", "note", "settle", "pause",
-    "failed", "again", "route", *tuning.STATES,
+    "failed", "again", "route", *tuning.STATES, *processing.STATES,
 )  # fmt: skip
 
 
@@ -200,11 +207,15 @@ def _inputs(channels: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     for channel in channels:
         name, source = channel["ChannelName"], channel["DataSource"]
         s3, files = source.get("S3DataSource") or {}, source.get("FileSystemDataSource") or {}
-        found = _DIGEST.search(str(s3.get("S3Uri")))
+        uri = str(s3.get("S3Uri") or s3.get("S3Uri.$") or "")
+        found = _DIGEST.search(uri)
         if found and name in ("code", "sagefit"):
             yield ("code.digest" if name == "code" else "launcher"), found["digest"]
             continue
-        yield f"inputs.{name}.uri", f"local data, digest {found['digest']}" if found else s3.get("S3Uri")
+        yield (
+            f"inputs.{name}.uri",
+            f"local data, digest {found['digest']}" if found else processing.origin(uri) or s3.get("S3Uri"),
+        )
         if files:
             yield f"inputs.{name}.file_system", files
         for key, word in (("S3DataDistributionType", "distribution"), ("S3DataType", "s3_data_type")):

@@ -29,7 +29,7 @@ class Cost:
     """What one run costs in USD; None where a price is not known.
 
     ``worst`` is the dearest path with every attempt at its time limit. ``expected`` is the first attempt at its limit,
-    on spot at the usual share of billed seconds.
+    on spot at the usual share of billed seconds. Processing steps are in both.
     """
 
     worst: float | None
@@ -98,14 +98,16 @@ class Fit:
 
 def cost_of(definition: Definition, region: str | None) -> Cost:
     """What a run costs in ``region``, or in the reference region where the plan does not tell."""
-    where, attempts = region or REFERENCE_REGION, definition.attempts
+    where, attempts, steps = region or REFERENCE_REGION, definition.attempts, definition.steps
     first = attempts[0]
     usd = attempt_usd(first, where, packaged=True)
+    prepared = [known for step in steps if (known := attempt_usd(step, where, packaged=True)) is not None]
+    unknown = len(prepared) < len(steps)
     return Cost(
-        worst=worst_case_usd(attempts, where, packaged=True),
-        expected=None if usd is None else usd * (SPOT_BILLABLE[1] if first.spot else 1),
-        estimated=is_estimated(attempts, where, packaged=True),
-        seconds=sum(_seconds(attempt) for attempt in attempts),
+        worst=worst_case_usd(attempts, where, steps=steps, packaged=True),
+        expected=None if usd is None or unknown else usd * (SPOT_BILLABLE[1] if first.spot else 1) + sum(prepared),
+        estimated=is_estimated(attempts, where, steps=steps, packaged=True),
+        seconds=sum(_seconds(each) for each in (*steps, *attempts)),
     )
 
 

@@ -1,30 +1,44 @@
-"""Limits that the role of a job takes from its attempts: they move with the job, and the job is what is reviewed."""
+"""Limits that the role of a job takes from its attempts and steps: they move with the job, which is reviewed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from sagefit.attempts import PlannedAttempt
 from sagefit.review.iam.policy import Conditions, Policy, Statement
 from sagefit.review.jobs.definition import Definition
 
-_CREATES = (frozenset({"sagemaker:createtrainingjob"}), frozenset({"sagemaker:createhyperparametertuningjob"}))
+_TRAINS = (frozenset({"sagemaker:createtrainingjob"}), frozenset({"sagemaker:createhyperparametertuningjob"}))
+_PREPARES = (frozenset({"sagemaker:createprocessingjob"}),)
 
 
 def with_limits_of(job: Definition, before: Policy, after: Policy) -> Policy:
-    """``before`` with the limits of ``after``, where those are exactly what the attempts of ``job`` need.
+    """``before`` with the limits of ``after``, where those are exactly what attempts and steps of ``job`` need.
 
     Instance types, runtime and keep-alive are limits of the job itself; all other conditions are compared as they are.
     """
-    new = [limit for statement in after.allowing if _creates(statement) for limit in _limits(statement.conditions)]
-    if not new or any(values != _needed(job).get(key) for _, key, values in new):
+    moved = before
+    for actions, needing in ((_TRAINS, job.attempts), (_PREPARES, job.steps)):
+        moved = _with_limits(actions, needing, moved, after) if needing else moved
+    return moved
+
+
+_Actions = tuple[frozenset[str], ...]
+
+
+def _with_limits(actions: _Actions, needing: Sequence[PlannedAttempt], before: Policy, after: Policy) -> Policy:
+    allowing = [statement for statement in after.allowing if _creates(statement, actions)]
+    new = frozenset(limit for statement in allowing for limit in _limits(statement.conditions))
+    if not new or any(values != _needed(needing).get(key) for _, key, values in new):
         return before
     return Policy(
-        tuple(_moved(each, frozenset(new)) if _creates(each) else each for each in before.statements), before.whole
+        tuple(_moved(each, new) if _creates(each, actions) else each for each in before.statements), before.whole
     )
 
 
-def _creates(statement: Statement) -> bool:
-    return statement.allows and statement.actions.patterns in _CREATES and not statement.actions.but
+def _creates(statement: Statement, actions: _Actions) -> bool:
+    return statement.allows and statement.actions.patterns in actions and not statement.actions.but
 
 
 def _limits(conditions: Conditions) -> Conditions:
@@ -41,9 +55,9 @@ def _moved(statement: Statement, new: Conditions) -> Statement:
 _KEYS = ("sagemaker:instancetypes", "sagemaker:maxruntimeinseconds", "sagemaker:keepaliveperiod")
 
 
-def _needed(job: Definition) -> dict[str, frozenset[str]]:
-    """What the attempts ask for, as the policy writes it."""
-    types = frozenset(each.instance_type for attempt in job.attempts for each in attempt.instances)
-    longest = max(attempt.max_runtime_seconds for attempt in job.attempts)
-    kept = max(attempt.keep_alive_seconds for attempt in job.attempts)
+def _needed(needing: Sequence[PlannedAttempt]) -> dict[str, frozenset[str]]:
+    """What attempts or steps ask for, as the policy writes it."""
+    types = frozenset(each.instance_type for attempt in needing for each in attempt.instances)
+    longest = max(attempt.max_runtime_seconds for attempt in needing)
+    kept = max(attempt.keep_alive_seconds for attempt in needing)
     return dict(zip(_KEYS, (types, frozenset({str(longest)}), frozenset({str(kept)})), strict=True))

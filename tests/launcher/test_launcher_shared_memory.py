@@ -1,0 +1,29 @@
+"""Batches on their way through ``/dev/shm`` are memory of the host, whether a process has them mapped or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Container
+
+MIB = 1024**2
+
+SCRIPT = """
+import mmap, tempfile, time
+with tempfile.TemporaryFile(dir="/dev/shm") as file:
+    file.truncate(96 * 1024**2)
+    batch = mmap.mmap(file.fileno(), 0)
+    for start in range(0, len(batch), 1024**2):
+        batch[start : start + 1024**2] = b"x" * 1024**2
+    HOLD
+    time.sleep(1.5)
+"""
+
+
+@pytest.mark.parametrize("hold", ["batch.close()", "pass"], ids=["on its way", "mapped"])
+def test_shared_memory_counts_once(container: Container, hold: str) -> None:
+    report = container.run(SCRIPT.replace("HOLD", hold)).report
+    # The last sample says most: the first ones may fall into the writing.
+    last = report["samples"][-1]["host_bytes"] if len(report["samples"]) > 1 else report["host_memory"]["peak_bytes"]
+    assert 96 * MIB < last < 180 * MIB
+    assert report["host_memory"]["peak_bytes"] < 180 * MIB
