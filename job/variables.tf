@@ -56,10 +56,11 @@ variable "channels" {
 variable "code" {
   description = "Training code: source directory, entry point, arguments, excluded files."
   type = object({
-    source_dir  = string
-    entry_point = string
-    arguments   = optional(list(string))
-    exclude     = optional(list(string))
+    source_dir           = string
+    entry_point          = string
+    arguments            = optional(list(string))
+    exclude              = optional(list(string))
+    offline_requirements = optional(bool)
   })
   default = null
 }

@@ -22,8 +22,9 @@ def visit(chance, number):
     pages = ["home", *(chance.choice(PAGES) for _ in range(1 + int(interest * 9)))]
     if chance.random() < interest * 0.6:
         pages.append("cart")
+    rate = 1 / (4 + 30 * interest)
     events = [
-        {"visit": number, "page": page, "seconds": round(chance.expovariate(1 / (4 + 30 * interest)), 1), "device": device}
+        {"visit": number, "page": page, "seconds": round(chance.expovariate(rate), 1), "device": device}
         for page in pages
     ]
     score = 4 * (interest - 0.55) + 2 * ("cart" in pages) - 0.6 * (device == "phone")
@@ -32,7 +33,7 @@ def visit(chance, number):
 
 def main():
     """Write one file of events a day, and the visits that ended with a purchase."""
-    chance = random.Random(7)  # noqa: S311 - made-up data, no secret
+    chance = random.Random(7)
     days = [[] for _ in range(DAYS)]
     outcomes = []
     for number in range(VISITS):

@@ -1,4 +1,4 @@
-# Rendered by sagefit from spark-preprocessing.yaml. Edit that file, not this one. sha256 ad1ac9974dd82df6
+# Rendered by sagefit from spark-preprocessing.yaml. Edit that file, not this one. sha256 d8e6442f95a927b2
 
 name        = "spark-preprocessing"
 platform    = "dev"
@@ -29,8 +29,8 @@ processing = [
       visits = { local_path = "../examples/spark-preprocessing/data/visits.csv" }
     }
     outputs             = ["train", "test"]
-    instance_type       = "ml.m5.4xlarge"
-    max_runtime_seconds = 240
+    instance_type       = "ml.m5.2xlarge"
+    max_runtime_seconds = 300
   },
 ]
 channels           = { test = { from = "features/test" }, train = { from = "features/train" } }

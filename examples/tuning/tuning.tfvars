@@ -1,4 +1,4 @@
-# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 2f3dfda637f8fd63
+# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 5a5351e49cc79e47
 
 name        = "tuning"
 platform    = "dev"
@@ -23,8 +23,8 @@ tuning = {
   max_parallel_jobs = 2
   seed              = 1
   ranges = {
-    C          = { type = "Continuous", min = 0.1, max = 100, scaling = "Logarithmic" }
     components = { type = "Integer", min = 10, max = 60 }
+    cost       = { type = "Continuous", min = 0.1, max = 100, scaling = "Logarithmic" }
     gamma      = { type = "Continuous", min = 0.001, max = 1, scaling = "Logarithmic" }
     kernel     = { type = "Categorical", values = ["rbf", "poly"] }
   }

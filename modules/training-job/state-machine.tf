@@ -94,6 +94,22 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = !local._isolated || !contains(local._code_files, "requirements.txt") || try(var.code.offline_requirements, false)
+      error_message = "resources.network_isolation: pip cannot install code's requirements.txt, because an isolated container has no network (API). Use an image that has the packages, or ship wheels beside it, and set code.offline_requirements; or turn isolation off."
+    }
+
+    precondition {
+      condition = alltrue(flatten([
+        for n, c in var.channels : [
+          for machines in local._machines : length(local._channel_files[n]) >= sum(concat([0], [
+            for m in machines : m.instance_count if length(c.instance_groups) == 0 || contains(c.instance_groups, m.name)
+          ])) if c.local_path != null && c.distribution == "ShardedByS3Key"
+        ]
+      ]))
+      error_message = "channels[*].distribution: ShardedByS3Key gives each file to one instance (API), and one of these channels has fewer files than an attempt has instances, which would be paid for and idle. Split the data, lower attempts[*].instance_count, or use FullyReplicated."
+    }
+
+    precondition {
       condition     = alltrue([for n, c in var.channels : c.local_path == null || length(try(local._channel_files[n], [])) > 0])
       error_message = "channels[*].local_path: must be a file or a directory with files that exists. Paths are relative to the directory Terraform runs in."
     }

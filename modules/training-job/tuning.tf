@@ -146,20 +146,21 @@ locals {
           SortOrder                       = "Descending"
           MaxResults                      = 1
         }
-        ResultPath = "$.trials"
-        Next       = "trial"
+        ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
+        ResultPath     = "$.trials"
+        Next           = "trial"
       })
 
       trial = {
         Type    = "Choice"
-        Choices = [{ Variable = "$.trials.TrainingJobSummaries[0]", IsPresent = true, Next = "autopsy" }]
+        Choices = [{ Variable = "$.trials.names[0]", IsPresent = true, Next = "autopsy" }]
         Default = "no trial"
       }
 
       autopsy = merge(local._asks_again, {
         Type       = "Task"
         Resource   = "${local._sdk}:describeTrainingJob"
-        Parameters = { "TrainingJobName.$" = "$.trials.TrainingJobSummaries[0].TrainingJobName" }
+        Parameters = { "TrainingJobName.$" = "States.ArrayGetItem($.trials.names, 0)" }
         ResultPath = "$.job"
         Next       = "classify"
       })

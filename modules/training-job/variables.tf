@@ -8,13 +8,15 @@ variable "code" {
     - `source_dir`: directory that holds the code; relative paths start at the root module's directory.
     - `entry_point`: Python script inside `source_dir`.
     - `arguments`: extra command line arguments of the script, after the hyperparameters.
+    - `offline_requirements`: its requirements.txt needs no network, because the image or the directory has the packages; an isolated job asks for it.
     - `exclude`: patterns of files to leave out, in the syntax of `fileset` (`data/**`). Version control, caches and bytecode are always left out.
   EOT
   type = object({
-    source_dir  = string
-    entry_point = string
-    arguments   = optional(list(string), [])
-    exclude     = optional(list(string), [])
+    source_dir           = string
+    entry_point          = string
+    arguments            = optional(list(string), [])
+    exclude              = optional(list(string), [])
+    offline_requirements = optional(bool, false)
   })
   default = null
 

@@ -58,13 +58,14 @@ def hugging_face(row):
     """A model of transformers with random weights, by its kind."""
     import transformers as hf
 
-    common = {
-        "vocab_size": row["vocab"],
-        "hidden_size": row["hidden"],
-        "num_hidden_layers": row["layers"],
-        "num_attention_heads": row["heads"],
-        "intermediate_size": row["ffn"],
+    names = {
+        "vocab_size": "vocab",
+        "hidden_size": "hidden",
+        "num_hidden_layers": "layers",
+        "num_attention_heads": "heads",
+        "intermediate_size": "ffn",
     }
+    common = {theirs: row[ours] for theirs, ours in names.items() if ours in row}
     if row["model"].startswith("llama"):
         config = hf.LlamaConfig(
             num_key_value_heads=row["kv_heads"], tie_word_embeddings=row["tied"] == "yes", use_cache=False, **common

@@ -79,6 +79,32 @@ def vision_outcomes(runs: Sequence[Run]) -> list[Outcome]:
     return [Outcome(run, points[run.id], points[run.id] * max(1.0, bound[run.model])) for run in runs]
 
 
+def cpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
+    """Every run on a CPU with the bound of the other models of its group; the points are those of the planner."""
+    found = []
+    for run in runs:
+        others = [r for r in runs if r.model != run.model and _cpu_group(r) == _cpu_group(run)]
+        bound = max(1.0, bounds.quantile(other.ratio for other in others))
+        found.append(Outcome(run, run.comparable(), run.comparable() * bound))
+    return found
+
+
+def cpu_ratios(runs: Sequence[Run]) -> dict[str, float]:
+    """The bound of each group of runs on a CPU."""
+    groups = sorted({_cpu_group(run) for run in runs})
+    return {group: round(bounds.quantile(run.ratio for run in runs if _cpu_group(run) == group), 3) for group in groups}
+
+
+def cpu_scores(found: Sequence[Outcome]) -> dict[str, Score]:
+    """Outcomes of runs on a CPU by group."""
+    groups = sorted({_cpu_group(outcome.run) for outcome in found})
+    return {group: score([o for o in found if _cpu_group(o.run) == group]) for group in groups}
+
+
+def _cpu_group(run: Run) -> str:
+    return bounds.cpu_group(run.workload)
+
+
 def _measurement(run: Run) -> vision_fit.Measurement:
     return run.workload, run.placement, run.measured * GIB
 

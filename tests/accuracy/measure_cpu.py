@@ -19,9 +19,13 @@ from sagefit.cloud.images import environment
 
 HERE = Path(__file__).parent
 TABLE = HERE / "cpu.csv"
-COLUMNS = """id measured_gib family image model params architecture layers encoder_layers hidden heads kv_heads head_dim
-ffn vocab mlp norm head dropout tied position_bias method lora_rank precision optimizer micro_batch sequence_length
-image_size accumulation gradient_checkpointing attention sharding stack loss torch""".split()
+COLUMNS = [
+    *("id", "measured_gib", "family", "image", "model", "params", "architecture", "layers", "encoder_layers"),
+    *("hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "mlp", "norm", "head", "dropout", "tied"),
+    *("position_bias", "method", "lora_rank", "precision", "optimizer", "micro_batch", "sequence_length"),
+    *("image_size", "accumulation", "gradient_checkpointing", "attention", "sharding", "stack", "loss", "malloc"),
+    "torch",
+]
 
 _GPT = {"image": "pytorch", "mlp": "plain", "norm": "layer", "architecture": "decoder"}
 _HF = {"image": "huggingface", "kv_heads": 6}
@@ -71,8 +75,10 @@ DEFAULTS = {
     "sharding": "none",
     "stack": "plain-torch",
     "loss": "default",
+    "malloc": "default",
 }
 CHECKPOINTING, BF16 = {"gradient_checkpointing": "yes"}, {"precision": "bf16-mixed"}
+FIXED = {"malloc": "fixed"}  # freed blocks of 128 KiB and more go back to the kernel, as before anything was freed
 LORA, TRAINER = {"method": "lora"}, {"stack": "hf-trainer"}
 GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
     "gpt-11m": [
@@ -87,6 +93,10 @@ GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
         ((32,), BF16 | CHECKPOINTING),
         ((8, 16), {"dropout": "yes"}),
         ((16,), {"dropout": "yes"} | CHECKPOINTING),
+        ((8, 16), FIXED),
+        ((16,), FIXED | CHECKPOINTING),
+        ((8,), FIXED | {"accumulation": 2}),
+        ((16,), FIXED | BF16),
     ],
     "gpt-34m": [
         ((2, 8, 16), {}),
@@ -96,7 +106,6 @@ GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
         ((8,), {"optimizer": "sgd"}),
         ((2,), {"sequence_length": 1024}),
     ],
-    "gpt-4m": [((16,), {}), ((16,), CHECKPOINTING)],
     "gpt-4m": [((16,), {})],
     "gpt-57m": [
         ((1, 4), {}),
@@ -111,6 +120,7 @@ GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
         ((8,), BF16),
         ((8,), LORA),
         ((8,), LORA | CHECKPOINTING),
+        ((8,), LORA | FIXED),
         ((8,), TRAINER),
         ((4,), TRAINER | {"accumulation": 2}),
         ((8,), TRAINER | CHECKPOINTING),
@@ -149,6 +159,8 @@ def measure(row: dict[str, object]) -> dict[str, object]:
     python = environment(str(row["image"])) / "bin" / "python"
     command = [str(python), str(HERE / "cpu_training.py"), json.dumps(row)]
     settings = {"HF_HUB_OFFLINE": "1", "OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait leave the machine to others
+    if row["malloc"] == "fixed":
+        settings["MALLOC_MMAP_THRESHOLD_"] = "131072"
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | settings)
     assert process.stdout is not None
     told = process.stdout.read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,14 @@ from sagefit.memory import Placement, Transformer, Vision, Workload, predict, vi
 
 HERE = Path(__file__).parent
 # The published figure leaves these parts out: "reserved" is what torch's allocator holds, "active" what tensors use.
-LEFT_OUT = {"device": (), "reserved": ("framework",), "active": ("framework", "allocator")}
+LEFT_OUT = {"host": (), "device": (), "reserved": ("framework",), "active": ("framework", "allocator")}
 
 SHAPE = ("params", "layers", "encoder_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run. ``measured`` is in GiB of one GPU, as ``metric`` counts it."""
+    """One measured run. ``measured`` is in GiB of one GPU, or of the host without GPUs, as ``metric`` counts it."""
 
     id: str
     source: str
@@ -32,9 +32,10 @@ class Run:
     def comparable(self) -> float:
         """The point estimate in GiB, without the parts that the metric does not count."""
         prediction = predict(self.workload, self.placement)
-        if prediction is None or prediction.gpu is None:
+        estimate = prediction and (prediction.gpu or prediction.host)
+        if estimate is None:
             raise ValueError(f"{self.id} has no prediction")
-        parts = prediction.gpu.parts
+        parts = estimate.parts
         return sum(size for part, size in parts.items() if part not in LEFT_OUT[self.metric])
 
     @property
@@ -57,6 +58,11 @@ def transformer_runs() -> list[Run]:
 def vision_runs() -> list[Run]:
     """The published runs of vision models; the timm sheet does not state precision and optimizer (timm's defaults)."""
     return [_vision_run(row) for row in rows("vision.csv") if not row["left_out"] and vision.known(row["model"])]
+
+
+def cpu_runs() -> list[Run]:
+    """The runs that `measure_cpu` measured on the CPU of this project's own machine."""
+    return [_cpu_run(row) for row in rows("cpu.csv")]
 
 
 def workload_of(row: dict[str, str]) -> Workload:
@@ -92,20 +98,35 @@ def _yes(text: str) -> bool:
 
 
 def _vision_run(row: dict[str, str]) -> Run:
-    workload = Workload(
-        model=Vision(row["model"], int(row["image_size"])),
-        micro_batch=int(row["micro_batch"]),
-        stack="plain-torch",
-        **_values(row, str, "precision", "optimizer"),
-    )
     return Run(
         id=row["id"],
         source=row["source"],
         model=row["model"],
         metric=row["metric"],
         measured=float(row["measured_gib"]),
-        workload=workload,
+        workload=_vision_workload(row),
         placement=Placement(1, 1, row["gpu"]),
+    )
+
+
+def _cpu_run(row: dict[str, str]) -> Run:
+    if row["family"] == "vision":
+        workload = _vision_workload(row, accumulation=int(row["accumulation"]))
+    else:
+        workload = workload_of(row)
+    workload = replace(
+        workload, frees_at_once=row["malloc"] == "fixed", hugging_face=row["image"] == "huggingface"
+    )
+    return Run(row["id"], "measure_cpu.py", row["model"], "host", float(row["measured_gib"]), workload, Placement())
+
+
+def _vision_workload(row: dict[str, str], **others: Any) -> Workload:
+    return Workload(
+        model=Vision(row["model"], int(row["image_size"])),
+        micro_batch=int(row["micro_batch"]),
+        stack="plain-torch",
+        **_values(row, str, "precision", "optimizer"),
+        **others,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from accuracy import baselines, lomo, runs  # noqa: E402
+from accuracy import baselines, falls, lomo, runs  # noqa: E402
 from accuracy.verdicts import verdicts  # noqa: E402
 from sagefit.memory import bounds, forget  # noqa: E402
 
@@ -54,6 +54,27 @@ def rule_table(known: Sequence[runs.Run], ours: lomo.Score) -> str:
     return table(["rule", "median error", "p90", "measured above what it says"], body)
 
 
+def above_list(found: Sequence[lomo.Outcome], digits: int = 1) -> str:
+    """Runs that needed more than their bound, a line each."""
+    return "\n".join(
+        f"- {o.run.model}, {o.run.workload.method}, {o.run.workload.stack}, {o.run.workload.micro_batch} x "
+        f"{o.run.workload.sequence_length} ({o.run.id}): measured {o.run.measured:.{digits}f}, bound "
+        f"{o.upper:.{digits}f} GiB"
+        for o in found
+    )
+
+
+def falls_table(found: Sequence[falls.Fall]) -> str:
+    """What each remedy took off, measured and predicted."""
+    return table(
+        ["remedy", "pairs", "measured, median", "predicted, median", "largest difference"],
+        [
+            [remedy, f"{pairs}", percent(measured, 0), percent(predicted, 0), percent(worst, 0)]
+            for remedy, (pairs, measured, predicted, worst) in falls.summary(found).items()
+        ],
+    )
+
+
 def page() -> str:
     """The text of ``docs/accuracy.md``."""
     known = runs.transformer_runs()
@@ -62,6 +83,8 @@ def page() -> str:
     left_out = Counter(row["left_out"] for row in runs.rows("transformers.csv") if row["left_out"])
     judged = verdicts()
     seen = lomo.vision_outcomes(runs.vision_runs())
+    measured = runs.cpu_runs()
+    on_cpu = lomo.cpu_outcomes(measured)
     return TEMPLATE.format(
         transformers=score_table(scores),
         vision=score_table(
@@ -71,6 +94,10 @@ def page() -> str:
                 "vision": lomo.score(seen),
             }
         ),
+        cpu=score_table(lomo.cpu_scores(on_cpu)),
+        cpu_above=above_list([o for o in on_cpu if o.run.measured > o.upper], digits=2),
+        falls=falls_table(list(falls.falls(measured))),
+        releases=" and ".join(sorted({row["torch"] for row in runs.rows("cpu.csv")})),
         polluted=sum(bool(row["left_out"]) for row in runs.rows("vision.csv")),
         rules=rule_table(known, scores["transformer"]),
         verdicts=table(
@@ -83,19 +110,15 @@ def page() -> str:
         wrong=sum(v.happened == "OOM" and v.verdict == "FITS" for v in judged),
         ooms=sum(v.happened == "OOM" for v in judged),
         left_out="\n".join(f"- {count}: {reason}" for reason, count in left_out.most_common()),
-        above="\n".join(
-            f"- {o.run.model}, {o.run.workload.method}, {o.run.workload.stack}, {o.run.workload.micro_batch} x "
-            f"{o.run.workload.sequence_length} ({o.run.id}): measured {o.run.measured:.1f}, bound {o.upper:.1f} GiB"
-            for o in found
-            if o.run.measured > o.upper
-        ),
+        above=above_list([o for o in found if o.run.measured > o.upper]),
         candidates=f"{min(lomo.CANDIDATES)} to {max(lomo.CANDIDATES)}",
     )
 
 
 def bounds_json() -> str:
     """The text of ``bounds.json``."""
-    return json.dumps(lomo.ratios(runs.transformer_runs() + runs.vision_runs()), indent=2) + "\n"
+    found = lomo.cpu_ratios(runs.cpu_runs()) | lomo.ratios(runs.transformer_runs() + runs.vision_runs())
+    return json.dumps(found, indent=2) + "\n"
 
 
 TEMPLATE = """\
@@ -144,6 +167,28 @@ runs alone, the A100's are predicted 15 % low; the other way round the L40S's 4 
 19 to 34 % low from batch 32, EfficientNet-EM and -EL 27 to 39 % low, VGG-13 and DarkNet-21 10 to 28 % high. Detection
 and segmentation are a stated factor on their backbone without any measured run, so their bound is 30 % wider.
 
+## Training on the CPU
+
+Where there is no GPU, as on the embedded cloud, the host holds the tensors. These runs are this project's own:
+`tests/accuracy/measure_cpu.py` trained small models for three optimizer steps on random data, with two threads, torch
+{releases} and glibc 2.36 on x86-64, and read the peak resident size of the process
+([tests/accuracy/cpu.csv](../tests/accuracy/cpu.csv)). Transformers have 4 to 57 million parameters and peaks from 0.6
+to 2.3 GiB.
+
+{cpu}
+
+Bounds are of models left out; the points are not: the memory of a process, and what malloc holds and cannot use, were
+read off these runs. What malloc holds depends on the order in which tensors are freed, and is most of the error.
+
+{cpu_above}
+
+What a remedy takes off, in percent of the measured peak before it, over pairs of runs that differ in nothing else:
+
+{falls}
+
+LoRA takes off what weights need, and adds activations of its adapters: where activations are the most of it, as in
+llama-12m, the measured peak rises.
+
 ## Verdicts
 
 Runs of which only the outcome is published. Head-room is the default 10 %. Of {ooms} that ran out of memory,
@@ -162,8 +207,10 @@ Left out, because the configuration is not published in full or cannot be said i
 - The structure of the formulas was settled while looking at these runs. One constant was read off one stack's runs
   (bytes of logits under `{{stack}}`, from {candidates}); it is chosen again for every model that is left out.
 - Runs of one model under one software are correlated: many runs of few models say less than their number.
-- Mixtures of experts, encoder-decoders other than T5, FSDP outside torchtitan, Megatron and host memory have no
-  measured runs here. Bounds of host memory are margins of 15 % (30 % for tabular data), not quantiles.
+- Mixtures of experts, encoder-decoders other than T5, FSDP outside torchtitan, Megatron and host memory beside a GPU
+  have no measured runs here. Bounds of that host memory are margins of 15 % (30 % for tabular data), not quantiles.
+- On the CPU nothing larger than the models above was run, no other release of torch or C library, one host only, and
+  no evaluation, checkpoint or loader workers.
 """.replace("{{stack}}", lomo.FITTED)
 
 

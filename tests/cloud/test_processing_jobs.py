@@ -140,7 +140,7 @@ def test_hosts_share_what_is_sharded(aws: Aws) -> None:
     aws.client("sagemaker").create_processing_job(**made)
     name = made["ProcessingJobName"]
     assert wait(aws, name)["ProcessingJobStatus"] == "Completed"
-    parts = [key for key in aws.keys("bucket-artifacts", f"{name}/rows/part/")]
+    parts = aws.keys("bucket-artifacts", f"{name}/rows/part/")
     found = [sorted(json.loads(aws.get(f"s3://bucket-artifacts/{key}"))) for key in parts]
     assert sorted(found) == [["1.bin", "3.bin"], ["2.bin"]]
 

@@ -109,7 +109,7 @@ def wrong_refusals(tree: Path, rules: list[Rule], asked: Mapping[TestFile, list[
     problems: list[str] = []
     alone: set[Rule] = set()
     for file, runs in asked.items():
-        for run, errors in _refusals(tree, file, runs):
+        for run, errors in refusals(tree, file, runs):
             fired = {rule for rule in rules for error in errors if rule.says(error)}
             if not errors or not all(any(rule.says(error) for rule in fired) for error in errors):
                 problems.append(f"{file.path}: {run.name}: ended with {errors or 'a plan'}, which no rule says")
@@ -121,7 +121,7 @@ def wrong_refusals(tree: Path, rules: list[Rule], asked: Mapping[TestFile, list[
     return problems, alone
 
 
-def _refusals(tree: Path, file: TestFile, runs: list[Run]) -> list[tuple[Run, list[str]]]:
+def refusals(tree: Path, file: TestFile, runs: list[Run]) -> list[tuple[Run, list[str]]]:
     """Run every run by itself, not expecting failures, and return the errors it ended with."""
     if not runs:
         return []

@@ -21,7 +21,7 @@ BATCH = 64
 def lines(channel, mode, epoch):
     """The lines of one pass over a channel, read as they are used."""
     if mode == "Pipe":
-        with open(f"{channel}_{epoch}", "rb") as pipe:
+        with Path(f"{channel}_{epoch}").open("rb") as pipe:
             yield from pipe
         return
     for path in sorted(Path(channel).rglob("*.csv.gz")):
@@ -61,8 +61,8 @@ def main():
             model.partial_fit(pictures, digits, classes=range(10))
             records += len(digits)
         print(f"epoch {epoch + 1} of {options.epochs}: records={records}", flush=True)
-    scores = [(model.score(*batch), len(batch[1])) for batch in batches(options.test, "File", 0)]
-    print(f"accuracy={np.average(*zip(*scores)):.4f}")
+    right = [model.predict(pictures) == digits for pictures, digits in batches(options.test, "File", 0)]
+    print(f"accuracy={np.concatenate(right).mean():.4f}")
     joblib.dump(model, options.model_dir / "model.joblib")
 
 

@@ -51,8 +51,8 @@ def main():
     expansion = RBFSampler(gamma=0.3, n_components=options.features, random_state=0).fit(np.zeros((1, 64)))
     classifier = SGDClassifier(alpha=1e-4, random_state=0)
     train = sorted(Path(os.environ["SM_CHANNEL_TRAIN"]).glob("*.csv.gz"))
-    # On the volume of the job, and gone with the script. TMPDIR is on it, as is all of /opt/ml.
-    with tempfile.TemporaryDirectory() as scratch:
+    # Beside the model, below /opt/ml: that is the volume of the job, and /tmp may be another disk.
+    with tempfile.TemporaryDirectory(dir=Path(os.environ["SM_MODEL_DIR"]).parent) as scratch:
         files, labels = expanded(train, expansion, Path(scratch))
         for _ in range(options.epochs):
             for path, names in zip(files, labels):

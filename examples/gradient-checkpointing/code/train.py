@@ -121,7 +121,7 @@ def main():
     data = Path(__file__).parents[2] / "data" / "handbook"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gradient_checkpointing", choices=["true", "false"], default="false")
-    parser.add_argument("--batch_size", type=int, default=8, help="windows of a step")
+    parser.add_argument("--batch_size", type=int, default=12, help="windows of a step")
     parser.add_argument("--max_seq_length", type=int, default=256, help="bytes of a window")
     parser.add_argument("--num_train_epochs", type=int, default=1)
     parser.add_argument("--max_steps", type=int, default=None, help="end here, if the epochs have not ended before")

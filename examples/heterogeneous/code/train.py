@@ -48,6 +48,7 @@ def prepare(options, address, key, number):
     pictures, digits = read(options.train)
     generator = np.random.default_rng(number)
     with connect(address, key) as trainer:
+        trainer.send(number)
         for _ in range(options.epochs):
             order = generator.permutation(len(digits))
             for part in np.array_split(order, max(1, len(order) // options.batch_size)):
@@ -79,7 +80,9 @@ def train(options, address, key, hosts):
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     count = 0
     with Listener(("", address[1]), backlog=hosts, authkey=key) as listener:
-        connections = [listener.accept() for _ in range(hosts)]
+        arrived = [listener.accept() for _ in range(hosts)]
+        by_number = {connection.recv(): connection for connection in arrived}  # whoever came first
+        connections = [by_number[number] for number in sorted(by_number)]
         for pictures, digits in batches(list(connections)):
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(model(pictures.to(device)), digits.to(device))

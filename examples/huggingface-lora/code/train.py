@@ -14,16 +14,17 @@ import transformers
 from peft import LoraConfig, get_peft_model
 from torch.utils.data import Dataset
 from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
 
 TOKENIZER = ByT5Tokenizer()  # a token for each byte, and needs no file
 
 
 class Windows(Dataset):
-    """A text in windows of one length; the model itself shifts labels by one."""
+    """The first ``most`` windows of a text, all of one length; the model itself shifts labels by one."""
 
-    def __init__(self, path, length):
+    def __init__(self, path, length, most=None):
         ids = TOKENIZER(path.read_text(encoding="utf-8"), add_special_tokens=False)["input_ids"]
-        self.rows = torch.tensor(ids).unfold(0, length, length)
+        self.rows = torch.tensor(ids).unfold(0, length, length)[:most]
 
     def __len__(self):
         return len(self.rows)
@@ -63,6 +64,7 @@ def main():
     parser.add_argument("--per_device_train_batch_size", type=int, default=4)
     parser.add_argument("--max_seq_length", type=int, default=64, help="bytes of a window")
     parser.add_argument("--max_steps", type=int, default=8)
+    parser.add_argument("--save_steps", type=int, default=4, help="steps between two checkpoints; 0 for none")
     parser.add_argument("--learning_rate", type=float, default=None)
     parser.add_argument("--layers", type=int, default=10)
     parser.add_argument("--hidden_size", type=int, default=512)
@@ -83,11 +85,13 @@ def main():
         per_device_eval_batch_size=options.per_device_train_batch_size,
         max_steps=options.max_steps,
         # Adapters begin at nothing and take larger steps than the weights themselves.
-        learning_rate=options.learning_rate or (1e-2 if options.method == "lora" else 1e-3),
+        learning_rate=options.learning_rate or (3e-3 if options.method == "lora" else 1e-3),
         lr_scheduler_type="constant",
         logging_steps=1,
-        save_steps=options.max_steps,
-        save_only_model=True,
+        save_strategy="steps" if options.save_steps else "no",
+        save_steps=options.save_steps or options.max_steps,
+        save_total_limit=1,
+        dataloader_pin_memory=torch.cuda.is_available(),
         report_to="none",
         disable_tqdm=True,
         seed=options.seed,
@@ -96,9 +100,10 @@ def main():
         model=model,
         args=arguments,
         train_dataset=Windows(options.train / "train.txt", options.max_seq_length),
-        eval_dataset=Windows(options.train / "test.txt", options.max_seq_length),
+        eval_dataset=Windows(options.train / "test.txt", options.max_seq_length, most=24),
     )
-    trainer.train()
+    Path(options.checkpoint_dir).mkdir(parents=True, exist_ok=True)
+    trainer.train(resume_from_checkpoint=get_last_checkpoint(options.checkpoint_dir))  # None: from the start
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     loss = trainer.evaluate()["eval_loss"]
     print(f"bits_per_byte={loss / torch.log(torch.tensor(2.0)).item():.4f}")

@@ -9,28 +9,28 @@ import argparse
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sql
 
 FEATURES = ["events", "products", "share_of_products", "seconds", "longest", "in_cart", "on_phone"]
 
 
 def features(events: DataFrame) -> DataFrame:
     """One row for each visit: how much was looked at, for how long, and what was put into the cart."""
-    product, cart = F.col("page") == "product", F.col("page") == "cart"
+    product, cart = sql.col("page") == "product", sql.col("page") == "cart"
     return events.groupBy("visit").agg(
-        F.count("*").alias("events"),
-        F.sum(product.cast("int")).alias("products"),
-        F.round(F.avg(product.cast("int")), 4).alias("share_of_products"),
-        F.round(F.sum("seconds"), 1).alias("seconds"),
-        F.max("seconds").alias("longest"),
-        F.max(cart.cast("int")).alias("in_cart"),
-        F.max((F.col("device") == "phone").cast("int")).alias("on_phone"),
+        sql.count("*").alias("events"),
+        sql.sum(product.cast("int")).alias("products"),
+        sql.round(sql.avg(product.cast("int")), 4).alias("share_of_products"),
+        sql.round(sql.sum("seconds"), 1).alias("seconds"),
+        sql.max("seconds").alias("longest"),
+        sql.max(cart.cast("int")).alias("in_cart"),
+        sql.max((sql.col("device") == "phone").cast("int")).alias("on_phone"),
     )
 
 
 def split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Train and test, a quarter. A visit stays on its side, whatever else is in the data."""
-    bucket = F.pmod(F.xxhash64("visit"), F.lit(4))
+    bucket = sql.pmod(sql.xxhash64("visit"), sql.lit(4))
     return rows.where(bucket != 0), rows.where(bucket == 0)
 
 

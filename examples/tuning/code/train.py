@@ -38,7 +38,7 @@ def shifted(pictures, digits):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--cost", type=float, default=1.0)
     parser.add_argument("--gamma", type=float, default=0.05)
     parser.add_argument("--components", type=int, default=40)
     parser.add_argument("--kernel", choices=("rbf", "poly"), default="rbf")
@@ -56,7 +56,7 @@ def main():
         pictures, digits = shifted(pictures, digits)
     model = make_pipeline(
         PCA(options.components, random_state=options.seed),
-        SVC(C=options.C, gamma=options.gamma, kernel=options.kernel),
+        SVC(C=options.cost, gamma=options.gamma, kernel=options.kernel),
     )
     with threadpool_limits(2):  # more threads would not help matrices this small
         model.fit(pictures, digits)

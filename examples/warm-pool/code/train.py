@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 
-FEATURES, GAMMA = 8000, 0.3
+FEATURES, GAMMA = 10000, 0.3
 SHIFTS = [(down, right) for down in range(3) for right in range(3)]
 CACHE = "SAGEMAKER_MANAGED_WARMPOOL_CACHE_DIRECTORY"
 

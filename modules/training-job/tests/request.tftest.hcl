@@ -24,6 +24,20 @@ variables {
   attempts = [{ name = "first", instance_type = "ml.m5.large" }]
 }
 
+run "an_isolated_job_may_bring_its_packages" {
+  command = plan
+
+  variables {
+    code      = { source_dir = "tests/fixtures/packaged", entry_point = "train.py", offline_requirements = true }
+    resources = { network_isolation = true }
+  }
+
+  assert {
+    condition     = contains(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerArguments, "--isolated")
+    error_message = "the launcher installs from what is there"
+  }
+}
+
 run "a_minimal_job_asks_for_nothing_optional" {
   command = plan
 

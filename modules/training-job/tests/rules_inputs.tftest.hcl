@@ -271,6 +271,28 @@ run "framework_runs_on_the_instance" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "isolated_code_has_no_packages_to_install" {
+  command = plan
+
+  variables {
+    code      = { source_dir = "tests/fixtures/packaged", entry_point = "train.py" }
+    resources = { network_isolation = true }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "sharded_data_has_a_file_for_each_instance" {
+  command = plan
+
+  variables {
+    channels = { train = { local_path = "tests/fixtures/data", distribution = "ShardedByS3Key" } }
+    attempts = [{ name = "first", instance_type = "ml.m5.large", instance_count = 2 }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
 run "source_dir_exists" {
   command = plan
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sagefit.attempts.cost import is_estimated, reachable, worst_case_usd, worst_path
 from sagefit.attempts.planned import PlannedAttempt
+from sagefit.attempts.shards import shard_problems
 from sagefit.attempts.steps import plan_steps
 from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
@@ -40,6 +41,7 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Probl
     if job.written_attempts is None:  # types that the job file names were judged with it
         types = dict.fromkeys(attempt.instance_type for attempt in attempts)
         yield from processor_problems(job, ((("resources", "instance_type"), ml_type) for ml_type in types))
+    yield from shard_problems(job, attempts)
     longest = sum(each.longest_seconds for each in (*plan_steps(job), *attempts))
     interval = job.resources.poll_interval
     if interval and longest > LOOKS * interval:

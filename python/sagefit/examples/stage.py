@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from sagefit.render import check_rendered
 MEMORY_SCALE = 1 / 16  # what the examples are made for, whatever this user's default is
 _TOOLS = ("bin", "plugin-cache")  # what `make setup` fetched serves the stage, too
 _LAST_LINES = 25
+_MOST_SECONDS = 1200  # of one example; a run that nothing ends must not hold up all others
 
 Tell = Callable[[Example, str], None]
 
@@ -132,9 +134,12 @@ class Stage:
             text=True,
             errors="replace",
         ) as process:
+            limit = threading.Timer(_MOST_SECONDS, process.terminate)
+            limit.start()
             for line in process.stdout or ():
                 said.append(line)
                 tell(line.rstrip())
+            limit.cancel()
         return process.returncode, "".join(said)
 
 

@@ -82,7 +82,7 @@ def _as_job(job: Job, step: Step) -> Job:
 def _own(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
     """What holds for steps and not for training jobs."""
     ml_type = step.resources.instance_type
-    if ml_type in _no_processing():
+    if ml_type in no_processing():
         message = f"SageMaker runs no processing jobs on {ml_type} (API: ProcessingInstanceType)"
         yield Problem(("resources", "instance_type"), message, "use another type, such as ml.m5.xlarge")
     yield from _inputs(step, earlier)
@@ -146,6 +146,6 @@ def _origin(field: Key, origin: str, known: dict[str, Collection[str]], what: st
 
 
 @cache
-def _no_processing() -> frozenset[str]:
+def no_processing() -> frozenset[str]:
     """Types that train and do not process."""
     return frozenset(json.loads((TRAINING_JOB_MODULE / "processing.json").read_text(encoding="utf-8"))["no_processing"])

@@ -21,7 +21,7 @@ from sagefit.job.problem import Problem
 from sagefit.job.secrets import looks_secret, secret
 from sagefit.job.source import Key
 from sagefit.job.tuning_rules import tuning_problems
-from sagefit.job.values import as_text, duration
+from sagefit.job.values import Code, as_text, duration
 
 _OWN_CHANNELS = {"code", "sagefit"}
 
@@ -63,6 +63,8 @@ def _code(job: Job) -> Iterator[Problem]:
             "name a script inside code.source_dir",
         )
 
+    if job.resources.network_isolation and _is(folder / "requirements.txt", Path.is_file):
+        yield from _isolated_requirements(job.code)
     for path in folder.rglob("*"):
         if path.is_symlink() and (path.is_dir() or not path.exists() or not path.resolve().is_relative_to(folder)):
             yield Problem(
@@ -79,6 +81,17 @@ def _code(job: Job) -> Iterator[Problem]:
             yield Problem(
                 field, "an argument is one line of 1 to 256 characters", "shorten it, or use a hyperparameter"
             )
+
+
+def _isolated_requirements(code: Code) -> Iterator[Problem]:
+    """An isolated container reaches no package index (CreateTrainingJob, EnableNetworkIsolation)."""
+    if not code.offline_requirements and "requirements.txt" not in code.exclude:
+        yield Problem(
+            ("resources", "network_isolation"),
+            f"pip cannot install {code.source_dir}/requirements.txt, because the container has no network",
+            "take an image that has the packages or put wheels in the folder, and set code.offline_requirements: true; "
+            "or set network_isolation: false",
+        )
 
 
 def _is(path: Path, test: Callable[[Path], bool]) -> bool:

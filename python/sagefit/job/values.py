@@ -22,12 +22,16 @@ class Fields(BaseModel):
 
 
 class Code(Fields):
-    """The code of a container: a folder and the script in it that starts."""
+    """The code of a container: a folder and the script in it that starts.
+
+    ``offline_requirements`` says that its requirements.txt needs no network: the image has the packages, or the folder.
+    """
 
     source_dir: str
     entry_point: str
     arguments: list[str] = []
     exclude: list[str] = []
+    offline_requirements: bool = False
 
 
 class Source(Fields):

@@ -18,7 +18,7 @@ from sagefit.memory.workload import Measured, Tabular, Traced, Transformer, Visi
 LEVEL = 0.95
 ENOUGH = 20  # runs of a group; with fewer, the 95 % quantile is the largest of them or unknown
 WIDEST = ("transformer", "vision")
-# No measured host memory was found, so these are margins and not quantiles.
+# No measured host memory beside a GPU was found, so these are margins and not quantiles.
 HOST = 1.15
 TABULAR = 1.3
 TRACED = 1.17  # of 48 published runs of 10 vision models; transformers have none, and the same margin
@@ -66,10 +66,22 @@ def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
 
 
 def host_ratio(workload: Workload) -> float:
-    """Upper bound over point estimate for host memory."""
+    """Upper bound over point estimate for host memory that holds no tensors of the model."""
     if isinstance(workload.model, Measured):
         return MEASURED
     return TABULAR if isinstance(workload.model, Tabular) else HOST
+
+
+def cpu_group(workload: Workload) -> str:
+    """The group of a workload that the CPU trains: its measured runs are too few for finer ones."""
+    model = workload.model
+    vision = isinstance(model, Vision) or (isinstance(model, Traced) and model.family == "vision")
+    return "cpu/vision" if vision else "cpu/transformer"
+
+
+def cpu_ratio(workload: Workload) -> float:
+    """Upper bound over point estimate for the memory of a host whose CPU trains, at least 1."""
+    return max(1.0, load()[cpu_group(workload)])
 
 
 @cache

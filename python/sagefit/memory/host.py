@@ -19,11 +19,9 @@ PROCESS = 0.6 * GIB
 # The same of a process that trains on the CPU, where no CUDA libraries are loaded, with the kernels that it comes to
 # use: torch 2.13 has 0.21 GiB after import and 0.31 to 0.35 in training, transformers 5.23 and peft 0.12 more,
 # tensorflow-cpu 2.21 has 0.51 (measured; tests/accuracy/cpu.csv).
-CPU_PROCESS = 0.35 * GIB
-CPU_PROCESSES: dict[Stack, float] = {
-    **dict.fromkeys(("hf-trainer", "hf-liger", "ms-swift"), 0.47 * GIB),
-    "tensorflow": 0.51 * GIB,
-}
+CPU_PROCESS, CPU_TENSORFLOW = 0.35 * GIB, 0.51 * GIB
+CPU_HUGGING_FACE = 0.12 * GIB
+HUGGING_FACE: tuple[Stack, ...] = ("hf-trainer", "hf-liger", "ms-swift")
 # A process with a CUDA context has 1.9 to 2.06 GB resident, 0.32 without (PyTorch issues 12873 and 113326).
 CUDA = 1.5 * GIB
 # A forked loader worker has 14 MiB of its own (measured); the rest is room for decoders, tokenizers and their caches.
@@ -74,8 +72,7 @@ def _worst(candidates: list[Phases]) -> Phases:
 
 def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
     ranks = _ranks(workload, placement)
-    process = PROCESS + CUDA if placement.gpus_per_host else CPU_PROCESSES.get(stack, CPU_PROCESS)
-    always = {"process": ranks * process}
+    always = {"process": ranks * (PROCESS + CUDA if placement.gpus_per_host else _cpu_process(workload, stack))}
     # Each rank holds the dataset, and each worker comes to hold a copy: reading a Python object writes its
     # reference count, which copies the forked page (PyTorch issue 13246).
     held = workload.dataset_gib * GIB if workload.dataset_in_memory else 0.0
@@ -94,6 +91,13 @@ def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
     if workload.evaluation_batch is not None:
         result["evaluation"] = training | _evaluation(workload, placement, held)
     return result
+
+
+def _cpu_process(workload: Workload, stack: Stack) -> float:
+    """A process that trains on the CPU, before it has a model."""
+    if stack == "tensorflow":
+        return CPU_TENSORFLOW
+    return CPU_PROCESS + (CPU_HUGGING_FACE if workload.hugging_face or stack in HUGGING_FACE else 0.0)
 
 
 def _evaluation(workload: Workload, placement: Placement, held: float) -> dict[str, float]:

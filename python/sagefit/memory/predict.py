@@ -39,15 +39,15 @@ def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
         return None
     if isinstance(model, Measured):
         return _measured(workload, model, placement)
-    on_host = host.phases(workload, placement)
+    on_host, host_ratio = host.phases(workload, placement), bounds.host_ratio(workload)
     gpu = None
     if isinstance(model, Transformer | Vision | Traced):
         if placement.gpus_per_host:
             gpu = _estimate(_gpu_phases(workload, placement), bounds.gpu_ratio(workload))
         else:
-            on_host = cpu.together(on_host, workload, placement)
+            on_host, host_ratio = cpu.together(on_host, workload, placement), bounds.cpu_ratio(workload)
     return Prediction(
-        host=_estimate(on_host, bounds.host_ratio(workload)),
+        host=_estimate(on_host, host_ratio),
         gpu=gpu,
         assumptions=workload.notes + _assumptions(workload, placement),
         source="trace" if isinstance(model, Traced) else "formula",

@@ -108,6 +108,7 @@ def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Work
         dataset_in_memory=in_memory,
         evaluation_batch=reader.number("evaluation_batch", memory.evaluation_batch, most=_MOST_BATCH),
         frees_at_once="MALLOC_MMAP_THRESHOLD_" in reader.job.environment,
+        hugging_face=reader.job.image.framework == "huggingface",
         notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes),
     )
 

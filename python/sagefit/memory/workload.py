@@ -150,8 +150,9 @@ class Workload:
     ``model`` is None when the job file says nothing of its memory. ``world_size`` None means all GPUs of the
     placement, ``lora_targets`` None what the stack adapts by habit, ``encoder_length`` None that an encoder beside a
     decoder sees ``sequence_length`` tokens. ``checkpointing`` says which kind gradient checkpointing is.
-    ``frees_at_once`` says that malloc is told to give memory back to the kernel as soon as it is freed. ``notes`` are
-    assumptions made while reading, for the reader of the result. ``peaks`` were measured in earlier runs of the job.
+    ``frees_at_once`` says that malloc is told to give memory back to the kernel as soon as it is freed,
+    ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``notes`` are assumptions made
+    while reading, for the reader of the result. ``peaks`` were measured in earlier runs of the job.
     """
 
     model: Model | None
@@ -180,6 +181,7 @@ class Workload:
     dataset_in_memory: bool = False
     evaluation_batch: int | None = None
     frees_at_once: bool = False
+    hugging_face: bool = False
     notes: tuple[str, ...] = ()
     peaks: tuple[Peak, ...] = ()
 
