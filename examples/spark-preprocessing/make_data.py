@@ -23,9 +23,10 @@ def visit(chance, number):
     if chance.random() < interest * 0.6:
         pages.append("cart")
     rate = 1 / (4 + 30 * interest)
+    spent = [round(chance.expovariate(rate), 1) for _ in pages]
     events = [
-        {"visit": number, "page": page, "seconds": round(chance.expovariate(rate), 1), "device": device}
-        for page in pages
+        {"visit": number, "page": page, "seconds": seconds, "device": device}
+        for page, seconds in zip(pages, spent, strict=True)
     ]
     score = 4 * (interest - 0.55) + 2 * ("cart" in pages) - 0.6 * (device == "phone")
     return events, chance.random() < 1 / (1 + math.exp(-2 * score))

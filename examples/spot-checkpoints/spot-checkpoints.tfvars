@@ -1,4 +1,4 @@
-# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 7af3a4fd6bcadddb
+# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 81ce2b0906a15da0
 
 name        = "spot-checkpoints"
 platform    = "dev"
@@ -10,7 +10,7 @@ channels = {
   test  = { local_path = "../examples/quickstart/data/test" }
   train = { local_path = "../examples/quickstart/data/train" }
 }
-hyperparameters = { epochs = "10", pause = "0.4" }
+hyperparameters = { epochs = "10", pause = "0.5" }
 environment     = {}
 metric_definitions = [
   { name = "accuracy", regex = "^accuracy=([0-9.]+)" },

@@ -40,10 +40,30 @@ FULL: Spec = VALID | {
             "shuffle_seed": 1,
             "attribute_names": ["a"],
         },
+        "made": {"from": "features/rows"},
         "shared": {
             "file_system": {"id": "fs-1", "type": "EFS", "directory_path": "/data", "access_mode": "ro"},
         },
     },
+    "processing": [
+        {
+            "name": "features",
+            "image": {"framework": "spark", "version": "3.5"},
+            "code": {"source_dir": "src", "entry_point": "train.py", "arguments": ["-v"], "exclude": ["data/**"]},
+            "inputs": {
+                "raw": "data",
+                "rest": {"uri": "s3://bucket/x/", "s3_data_type": "S3Prefix", "distribution": "FullyReplicated"},
+            },
+            "outputs": ["rows"],
+            "environment": {"A": "x"},
+            "resources": {
+                "instance_type": "ml.m5.xlarge",
+                "instance_count": 2,
+                "volume_size_gb": 30,
+                "max_runtime": "1h",
+            },
+        }
+    ],
     "environment": {"A": "x"},
     "metrics": [{"name": "loss", "regex": "loss=(.*)"}],
     "max_price": 5,

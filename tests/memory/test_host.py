@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagefit.memory.host import CUDA, PINNED, PROCESS, WORKER, phases, shared_memory_bytes
+from sagefit.memory.host import (
+    CPU_HUGGING_FACE,
+    CPU_PROCESS,
+    CPU_TENSORFLOW,
+    CUDA,
+    PINNED,
+    PROCESS,
+    WORKER,
+    phases,
+    shared_memory_bytes,
+)
 from sagefit.memory.overhead import peak
 from sagefit.memory.presets import presets
 from sagefit.memory.stacks import PROFILES
@@ -117,8 +127,17 @@ def test_a_world_smaller_than_the_hosts_leaves_gpus_idle() -> None:
     assert phases(workload, EIGHT)["step"]["process"] == 2 * (PROCESS + CUDA)
 
 
-def test_without_gpus_there_is_one_rank_and_no_cuda() -> None:
-    assert phases(Workload(BERT, stack="hf-trainer"), CPU)["step"]["process"] == PROCESS
+@pytest.mark.parametrize(
+    ("fields", "process"),
+    [
+        ({"stack": "plain-torch"}, CPU_PROCESS),
+        ({"stack": "plain-torch", "hugging_face": True}, CPU_PROCESS + CPU_HUGGING_FACE),
+        ({"stack": "hf-trainer"}, CPU_PROCESS + CPU_HUGGING_FACE),
+        ({"stack": "tensorflow"}, CPU_TENSORFLOW),
+    ],
+)
+def test_without_gpus_there_is_one_rank_and_no_cuda(fields: dict[str, Any], process: float) -> None:
+    assert phases(Workload(BERT, **fields), CPU)["step"]["process"] == process
 
 
 workloads = st.builds(

@@ -17,6 +17,7 @@ from sagefit.memory.read import read
 from sagefit.memory.workload import GIB, Measured, Tabular, Transformer, Vision
 from sagefit.paths import ROOT
 
+PYTORCH = {"framework": "pytorch", "version": "2.6"}  # it has images for GPU instances
 LLAMA = {
     "family": "transformer",
     "params": 6.74e9,
@@ -238,9 +239,8 @@ def test_a_size_beside_rows_and_columns_may_be_rounded(tmp_path: Path) -> None:
 
 def test_a_knob_may_be_what_only_an_attempt_sets(tmp_path: Path) -> None:
     attempts = [{"name": "a", "instance_type": "ml.g5.xlarge", "hyperparameters": {"bs": 4}}]
-    loaded = load_job(
-        str(write_job(tmp_path, {"memory": {"model": "gpt2", "knobs": {"micro_batch": "bs"}}, "attempts": attempts}))
-    )
+    changes = {"memory": {"model": "gpt2", "knobs": {"micro_batch": "bs"}}, "attempts": attempts, "image": PYTORCH}
+    loaded = load_job(str(write_job(tmp_path, changes)))
     assert read(loaded, {"bs": 4}).micro_batch == 4
 
 
@@ -393,7 +393,7 @@ def test_a_wrong_number_of_an_attempt_is_reported_there(tmp_path: Path) -> None:
         {"name": "b", "instance_type": "ml.g5.xlarge", "hyperparameters": {"batch_size": "many"}},
     ]
     changes = {"memory": {"model": "gpt2"}, "hyperparameters": {"batch_size": 8}, "attempts": attempts}
-    path = write_job(tmp_path, changes)
+    path = write_job(tmp_path, changes | {"image": PYTORCH})
     with pytest.raises(SagefitError) as caught:
         plan_attempts(load_job(str(path)))
     line = next(n for n, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if "many" in text)

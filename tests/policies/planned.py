@@ -85,7 +85,7 @@ _TAKEN_OUT = [
     ("attempts.tf", "CheckpointConfig = !var.resources.checkpoints ? null : {", "CheckpointConfig = true ? null : {"),
     ("iam.tf", "Resource  = [var.platform.role_arn]", 'Resource  = ["*"]'),
     ("iam.tf", '"sagemaker:KeepAlivePeriod" = tostring(max(', '"sagemaker:MaxWaitTimeInSeconds" = tostring(max('),
-    ("iam.tf", '"sagemaker:InstanceTypes"       = distinct(var.attempts[*].instance_type)', ""),
+    ("iam.tf", '"sagemaker:InstanceTypes"       = distinct(flatten(local._machine_types))', ""),
     ("variables-attempts.tf", "try(index(var.attempts[*].name, t) > i, false)", "true"),
 ]
 

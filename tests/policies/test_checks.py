@@ -38,7 +38,8 @@ def faulty(everything: tuple[Plan, Path]) -> list[Finding]:
 @pytest.fixture(scope="module")
 def own(everything: tuple[Plan, Path]) -> list[Finding]:
     found, tree = everything
-    return scan(only(found, *OWN_MODULES), sources=[tree / "job", tree / "examples" / "platforms" / "own-network"])
+    networks = [tree / "examples" / "platforms" / name for name in ("own-network", "air-gapped")]
+    return scan(only(found, *OWN_MODULES), sources=[tree / "job", *networks])
 
 
 def _table() -> dict[str, dict[str, str]]:

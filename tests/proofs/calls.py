@@ -21,6 +21,11 @@ def processing_job(document: dict[str, Any], job: str, step: str = "p0") -> str:
     return training_job(document, job, step).replace(":training-job/", ":processing-job/")
 
 
+def tuning_job(document: dict[str, Any], job: str, attempt: str = "0") -> str:
+    """The ARN of a tuning job of a run of a job."""
+    return training_job(document, job, attempt).replace(":training-job/", ":hyper-parameter-tuning-job/")
+
+
 def create(request: dict[str, Any], resource: str, **changes: str | list[str] | None) -> Call:
     """CreateTrainingJob with the condition keys that the service makes of a request; None takes a key away."""
     changed = {f"sagemaker:{key}": value for key, value in changes.items()}
@@ -30,12 +35,26 @@ def create(request: dict[str, Any], resource: str, **changes: str | list[str] | 
     )
 
 
+def create_step(request: dict[str, Any], resource: str, **changes: str | list[str] | None) -> Call:
+    """CreateProcessingJob as `create` makes the call for a training job."""
+    changed = {f"sagemaker:{key}": value for key, value in changes.items()}
+    keys = {**authorization.processing_keys(request), **changed}
+    return Call(
+        "sagemaker:CreateProcessingJob", resource, {key: value for key, value in keys.items() if value is not None}
+    )
+
+
 def of_a_machine(requests: list[tuple[str, dict[str, Any]]], document: dict[str, Any], job: str) -> Iterator[Call]:
     """What a state machine does to run a job: its tasks, and what AWS asks for with them."""
-    last = sum(action == "createTrainingJob" for action, _ in requests) - 1
+    tunes = any(action == "createHyperParameterTuningJob" for action, _ in requests)
+    last = sum(action in ("createTrainingJob", "createHyperParameterTuningJob") for action, _ in requests) - 1
     for action, parameters in requests:
         for attempt in ("0", "0b", str(last), f"{last}c"):
-            resource = training_job(document, job, attempt)
+            resource = training_job(document, job, f"{attempt}-001-0123abcd" if tunes else attempt)
+            if "HyperParameterTuningJob" in action:
+                resource = tuning_job(document, job, attempt)
+            if "ProcessingJob" in action:
+                resource = processing_job(document, job, f"p{attempt}")
             yield from authorization.calls_of(f"{action[0].upper()}{action[1:]}", parameters, resource)
     # https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html
     for verb in ("Create", "Get", "Update", "Delete"):
@@ -93,6 +112,14 @@ def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
         *(Call(f"states:{action}", machine) for action in ("StartExecution", "ListExecutions", "DescribeStateMachine")),
         *(Call(f"states:{action}", run) for action in ("DescribeExecution", "GetExecutionHistory", "StopExecution")),
         Call("sagemaker:ListTrainingJobs"),
+        Call("sagemaker:ListHyperParameterTuningJobs"),
+        Call("sagemaker:DescribeHyperParameterTuningJob", tuning_job(document, job)),
+        Call("sagemaker:ListTrainingJobsForHyperParameterTuningJob", tuning_job(document, job)),
+        Call(
+            "sagemaker:StopHyperParameterTuningJob",
+            tuning_job(document, job),
+            {"aws:ResourceTag/sagefit:platform": document["name"]},
+        ),
         Call("sagemaker:ListProcessingJobs"),
         Call("sagemaker:DescribeProcessingJob", processing_job(document, job)),
         Call(

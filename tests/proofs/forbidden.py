@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.calls import create, training_job
+from proofs.calls import create, training_job, tuning_job
 from sagefit.cloud.policy import Call
 
 
@@ -74,9 +74,35 @@ def to_a_machine(document: dict[str, Any], job: str, request: dict[str, Any]) ->
         Call("sagemaker:DeleteTrainingJob", own),
         Call("sagemaker:StopTrainingJob", own),
         Call("sagemaker:CreateProcessingJob", own.replace(":training-job/", ":processing-job/")),
+        Call("sagemaker:CreateHyperParameterTuningJob", tuning_job(document, job)),
         Call("sagemaker:CreateEndpoint", own.replace(":training-job/", ":endpoint/")),
         Call("s3:GetObject", f"arn:aws:s3:::{document['buckets']['data']}/train.csv"),
         Call("logs:PutLogEvents", "arn:aws:logs:us-east-1:123456789012:log-group:other:log-stream:x"),
+    ]
+
+
+def to_a_tuning_machine(document: dict[str, Any], job: str) -> list[Call]:
+    """A machine that tunes makes no training jobs itself, and reads those of its own searches only."""
+    own, elsewhere = tuning_job(document, job), tuning_job(document, "another-job")
+    small = {"sagemaker:InstanceTypes": ["ml.m5.large"], "sagemaker:MaxRuntimeInSeconds": "60"}
+    kinds = small | {"sagemaker:InstanceTypes": ["ml.p5.48xlarge"]}
+    return [
+        Call("sagemaker:CreateTrainingJob", training_job(document, job), small),
+        Call("sagemaker:CreateHyperParameterTuningJob", own, kinds),
+        Call("sagemaker:CreateHyperParameterTuningJob", own),
+        Call(
+            "sagemaker:CreateHyperParameterTuningJob",
+            f"{own}-more",
+            small,
+        ),
+        Call("sagemaker:CreateHyperParameterTuningJob", elsewhere, small),
+        Call("sagemaker:DescribeHyperParameterTuningJob", elsewhere),
+        Call("sagemaker:ListTrainingJobsForHyperParameterTuningJob", elsewhere),
+        Call("sagemaker:StopHyperParameterTuningJob", own),
+        Call("sagemaker:DeleteHyperParameterTuningJob", own),
+        Call("sagemaker:DescribeTrainingJob", training_job(document, job)),
+        Call("sagemaker:DescribeTrainingJob", training_job(document, "another-job", "0-001-0123abcd")),
+        Call("sagemaker:AddTags", elsewhere),
     ]
 
 
@@ -148,6 +174,8 @@ def to_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
         Call("sagemaker:StopTrainingJob", own, {"aws:ResourceTag/sagefit:platform": "another"}),
         Call("sagemaker:StopTrainingJob", elsewhere, {"aws:ResourceTag/sagefit:platform": name}),
         Call("sagemaker:DescribeTrainingJob", elsewhere),
+        Call("sagemaker:CreateHyperParameterTuningJob", tuning_job(document, job)),
+        Call("sagemaker:StopHyperParameterTuningJob", tuning_job(document, job)),
         Call("sagemaker:StopProcessingJob", own.replace(":training-job/", ":processing-job/")),
         Call("sagemaker:CreateProcessingJob", own.replace(":training-job/", ":processing-job/")),
         Call("kms:Decrypt", _key(document)),

@@ -16,6 +16,7 @@ from typing import Any
 
 from checkout import copy_tree
 from proofs.job_at_limits import job_at_limits
+from proofs.job_with_steps import job_with_steps
 from sagefit.paths import ROOT, home
 from sagefit.toolchain import terraform_binary, terraform_environment
 
@@ -23,8 +24,11 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 SUBNET, GROUP = "subnet-0aaaaaaaaaaaaaaaa", "sg-0aaaaaaaaaaaaaaaa"
 
-# Modules with a state machine: the example of modules/training-job, all jobs, and one at its limits.
-JOBS = ("example.module.job", *sorted(path.stem for path in (ROOT / "jobs").glob("*.tfvars")), "at_limits")
+_TUNES = ROOT / "examples" / "tuning" / "tuning.tfvars"
+# Modules with a state machine: the example of modules/training-job, all jobs, one that tunes, one at its limits, and
+# one with processing steps.
+_OF_FILES = sorted(path.stem for path in (ROOT / "jobs").glob("*.tfvars"))
+JOBS = ("example.module.job", *_OF_FILES, _TUNES.stem, "at_limits", "steps")
 
 # The platform that tests/example of the module reads from the parameter store.
 _DOCUMENT = {
@@ -152,8 +156,9 @@ def plan(tree: Path) -> Planned:
     copy_tree(tree)
     folder = tree / "proof"
     folder.mkdir()
-    jobs = [_job(path) for path in (ROOT / "jobs").glob("*.tfvars")]
+    jobs = [_job(path) for path in [*(ROOT / "jobs").glob("*.tfvars"), _TUNES]]
     jobs.append(_JOB % ("at_limits", "private", _attributes(job_at_limits())))
+    jobs.append(_JOB % ("steps", "private", _attributes(job_with_steps())))
     (folder / "main.tf").write_text("\n".join([_ROOT, *jobs]), encoding="utf-8")
     (folder / "plan.tftest.hcl").write_text(_TEST, encoding="utf-8")
     _terraform(folder, "init", "-backend=false")

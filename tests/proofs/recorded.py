@@ -33,6 +33,7 @@ def _call(document: dict[str, Any], service: str, action: str, parameters: dict[
         "stateMachineArn": str,
         "executionArn": str,
         "TrainingJobName": lambda value: f"arn:aws:sagemaker:{part}:training-job/{value}",
+        "HyperParameterTuningJobName": lambda value: f"arn:aws:sagemaker:{part}:hyper-parameter-tuning-job/{value}",
         "logGroupName": lambda value: f"arn:aws:logs:{part}:log-group:{value}:log-stream:",
     }
     named = [resources[key](value) for key, value in parameters.items() if key in resources]

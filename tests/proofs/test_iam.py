@@ -23,7 +23,7 @@ ROLES = {"minimal": "minimal.module.platform.module.role", "private": "private.m
 # A job of each platform: module, name.
 OWN_JOB = {"minimal": ("quickstart", "quickstart"), "private": ("at_limits", NAME)}
 # Jobs that are not of the minimal platform, or not named as their module.
-ELSEWHERE = {"at_limits": ("private", NAME), "example.module.job": ("example", "digits")}
+ELSEWHERE = {"at_limits": ("private", NAME), "steps": ("private", "steps"), "example.module.job": ("example", "digits")}
 PLATFORMS = list(ROLES)
 
 
@@ -60,6 +60,11 @@ def test_machine_can_do_nothing_else(planned: Planned, platform: str) -> None:
         must_not += forbidden.to_a_private_machine(document, name, request)
     assert len(must_not) >= 25
     assert wrong(planned.role_policies()[job], must_not, allowed=False) == []
+
+
+def test_a_machine_that_tunes_can_do_nothing_else(planned: Planned) -> None:
+    must_not = forbidden.to_a_tuning_machine(planned.document("minimal"), "tuning")
+    assert wrong(planned.role_policies()["tuning"], must_not, allowed=False) == []
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -1,6 +1,6 @@
 """Learns handwritten digits, enlarged to 64 x 64 pixels, with a network of one's choice; memory goes with the choice.
 
-ResNet-18 and ResNet-50 (He et al. 2016) and MobileNetV2 (Sandler et al. 2018) are those of torchvision, layer for
+ResNet-18 and ResNet-50 (He et al. 2016) and MobileNetV3-Small (Howard et al. 2019) are those of torchvision, layer for
 layer. `--fine_tune` goes on with a model that will be served smaller: `prune` keeps half of the weights of all
 convolutions at zero, `quantize` lets them have 255 values only. Both cost memory while they train.
 """
@@ -38,15 +38,28 @@ class Residual(nn.Module):
         return torch.relu(self.path(x) + self.short(x))
 
 
-class Inverted(nn.Module):
-    """A block of MobileNetV2: wide in the middle, where each channel has a filter of its own."""
+class Attention(nn.Module):
+    """Squeeze and excitation: a weight for each channel, from the mean of all of them."""
 
-    def __init__(self, inputs, outputs, stride, expand):
+    def __init__(self, channels):
         super().__init__()
-        middle = inputs * expand
-        first = [convolution(inputs, middle, 1, act=nn.ReLU6)] if expand > 1 else []
-        depthwise = convolution(middle, middle, 3, stride, groups=middle, act=nn.ReLU6)
-        self.path = nn.Sequential(*first, depthwise, convolution(middle, outputs, 1, act=None))
+        narrow = max(8, (channels // 4 + 4) // 8 * 8)  # the multiple of eight that is nearest to a quarter
+        layers = nn.Conv2d(channels, narrow, 1), nn.ReLU(), nn.Conv2d(narrow, channels, 1), nn.Hardsigmoid()
+        self.weights = nn.Sequential(nn.AdaptiveAvgPool2d(1), *layers)
+
+    def forward(self, x):
+        return x * self.weights(x)
+
+
+class Inverted(nn.Module):
+    """A block of MobileNetV3: wide in the middle, where each channel has a filter of its own."""
+
+    def __init__(self, inputs, kernel, middle, outputs, attends, act, stride):
+        super().__init__()
+        layers = [convolution(inputs, middle, 1, act=act)] if middle > inputs else []
+        layers += [convolution(middle, middle, kernel, stride, groups=middle, act=act)]
+        layers += [Attention(middle)] if attends else []
+        self.path = nn.Sequential(*layers, convolution(middle, outputs, 1, act=None))
         self.adds = stride == 1 and inputs == outputs
 
     def forward(self, x):
@@ -64,22 +77,30 @@ def resnet(depths, expand):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
 
 
-def mobilenet_v2():
-    """MobileNetV2 of width 1."""
-    layers, inputs = [convolution(3, 32, 3, 2, act=nn.ReLU6)], 32
-    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-    for expand, outputs, depth, stride in stages:
-        for block in range(depth):
-            layers.append(Inverted(inputs, outputs, stride if not block else 1, expand))
-            inputs = outputs
-    layers += [convolution(320, 1280, 1, act=nn.ReLU6), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(1280, 10))
+def mobilenet_v3_small():
+    """MobileNetV3-Small of width 1."""
+    blocks = [
+        Inverted(16, 3, 16, 16, True, nn.ReLU, 2),
+        Inverted(16, 3, 72, 24, False, nn.ReLU, 2),
+        Inverted(24, 3, 88, 24, False, nn.ReLU, 1),
+        Inverted(24, 5, 96, 40, True, nn.Hardswish, 2),
+        Inverted(40, 5, 240, 40, True, nn.Hardswish, 1),
+        Inverted(40, 5, 240, 40, True, nn.Hardswish, 1),
+        Inverted(40, 5, 120, 48, True, nn.Hardswish, 1),
+        Inverted(48, 5, 144, 48, True, nn.Hardswish, 1),
+        Inverted(48, 5, 288, 96, True, nn.Hardswish, 2),
+        Inverted(96, 5, 576, 96, True, nn.Hardswish, 1),
+        Inverted(96, 5, 576, 96, True, nn.Hardswish, 1),
+    ]
+    body = [convolution(3, 16, 3, 2, act=nn.Hardswish), *blocks, convolution(96, 576, 1, act=nn.Hardswish)]
+    head = nn.Linear(576, 1024), nn.Hardswish(), nn.Dropout(0.2), nn.Linear(1024, 10)
+    return nn.Sequential(*body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), *head)
 
 
 MODELS = {
     "resnet18": lambda: resnet((2, 2, 2, 2), expand=False),
     "resnet50": lambda: resnet((3, 4, 6, 3), expand=True),
-    "mobilenet_v2": mobilenet_v2,
+    "mobilenet_v3_small": mobilenet_v3_small,
 }
 
 
@@ -126,7 +147,7 @@ def digits(folder, size):
 
 def fit(model, pictures, labels, options, steps):
     """Train for some steps, each with pictures that are drawn at random."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     model.train()
     for _ in range(steps):
         rows = torch.randint(len(labels), (options.batch_size,))
@@ -138,7 +159,7 @@ def fit(model, pictures, labels, options, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=list(MODELS), default="mobilenet_v2")
+    parser.add_argument("--model", choices=list(MODELS), default="mobilenet_v3_small")
     parser.add_argument("--fine_tune", choices=["no", "prune", "quantize"], default="no")
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--steps", type=int, default=8)

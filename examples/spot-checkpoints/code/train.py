@@ -44,6 +44,7 @@ def main():
         state = joblib.load(checkpoint)
         print(f"resumed: {state['epoch']} epochs are done")
     state["starts"] += 1
+    save(state, checkpoint)
 
     pictures, digits = read(options.train)
     for epoch in range(state["epoch"], options.epochs):

@@ -72,7 +72,7 @@ def main():
     model = transformer(options.layers)
     print(f"{model.count_params()} parameters")
     show_activations(model, pictures[: options.batch_size])
-    optimizer = keras.optimizers.AdamW(2e-3)
+    optimizer = keras.optimizers.AdamW(float(os.environ.get("LR", "1e-3")))
     if options.mixed_precision == "fp16":
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

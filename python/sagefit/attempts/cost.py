@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from sagefit.attempts.planned import PlannedAttempt
 from sagefit.catalog import price
+from sagefit.catalog.hardware import hourly_price
 
 REPEATS = 2
 """Training jobs that may follow one of an attempt that AWS lost, as modules/training-job writes it."""
@@ -23,9 +24,8 @@ REPEATS = 2
 
 def usd_per_hour(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
     """What an hour on demand costs, all instances of ``attempt`` together; None when a price is not known."""
-    known = [(price(each.instance_type, region, packaged=packaged), each.instance_count) for each in attempt.instances]
-    prices = [found.usd_per_hour * count for found, count in known if found]
-    return sum(prices) if len(prices) == len(known) else None
+    known = hourly_price(attempt.instances, region, packaged=packaged)
+    return known.usd_per_hour if known else None
 
 
 def attempt_usd(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from sagefit.catalog.hardware import Instances, in_words
 from sagefit.job import Attempt, Job
 from sagefit.job.tuning import Tuning
 from sagefit.job.values import Hyperparameter, as_text, duration
 
 if TYPE_CHECKING:
     from sagefit.catalog.choose import Candidate
-
-
-class Instances(NamedTuple):
-    """Instances of one type; ``name`` is that of their group, empty where an attempt has no groups."""
-
-    name: str
-    instance_type: str
-    instance_count: int
-
-    def __str__(self) -> str:
-        return f"{self.instance_count} x {self.instance_type}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +55,7 @@ class PlannedAttempt:
     @property
     def hardware(self) -> str:
         """What it runs on, in words."""
-        return " + ".join(map(str, self.instances))
+        return in_words(self.instances)
 
     @property
     def longest_seconds(self) -> int:

@@ -63,11 +63,12 @@ class Outcome(_Strict):
     created: bool = False
     stopped: Literal["MaxWaitTimeExceeded", "MaxRuntimeExceeded", "Stopped"] | None = None
     interrupt_after_seconds: Annotated[float, Field(gt=0)] | None = None
+    interrupt_after_line: Annotated[str, Field(min_length=1)] | None = None
     throttle: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Outcome:
-        kinds = ("status", "api_error", "stopped", "interrupt_after_seconds", "throttle")
+        kinds = ("status", "api_error", "stopped", "interrupt_after_seconds", "interrupt_after_line", "throttle")
         if sum(getattr(self, kind) is not None for kind in kinds) != 1:
             raise ValueError(f"needs exactly one of {', '.join(kinds)}")
         if (self.failure_reason is None) != (self.status != "Failed"):

@@ -7,6 +7,7 @@ import logging
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from sagefit.cloud import algorithms, ends, telemetry
@@ -34,6 +35,7 @@ class TrainingWalk:
         self._metrics: telemetry.JobMetrics | None = None
         self._closing = threading.Event()
         self._interrupt_after = job.fault.interrupt_after_seconds if job.fault else None
+        self._interrupt_line = job.fault.interrupt_after_line if job.fault else None
 
     def kill(self) -> None:
         """Kill its processes; the cloud ends."""
@@ -103,7 +105,7 @@ class TrainingWalk:
 
     def _train_once(self, launch: Launch, metrics: telemetry.JobMetrics) -> None:
         self._job.advance("Downloading")
-        launch.prepare(metrics.scan)
+        launch.prepare(self._listener(metrics))
         packages = launch.install()
         self._check_stop()
         self._job.advance("Training")
@@ -112,6 +114,14 @@ class TrainingWalk:
         self._save(launch, model=reason is None)
         if reason is not None:
             raise JobFailedError(reason)
+
+    def _listener(self, metrics: telemetry.JobMetrics) -> Callable[[str], None]:
+        def listen(line: str) -> None:
+            metrics.scan(line)
+            if self._interrupt_line and self._interrupt_line in line:
+                self._interrupt_after, self._interrupt_line = 0.0, None
+
+        return listen
 
     def _watch(self, launch: Launch) -> str | None:
         """Watch until all hosts ended; returns why the job failed, or None."""

@@ -22,12 +22,16 @@ _INTERFACE_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
 
 def is_wanted(job: Job, script: Path) -> bool:
-    """Whether to use torchrun: as asked, else for a Python script on several hosts whose image has torch."""
+    """Whether to use torchrun: as asked, else for a Python script on several hosts whose image has torch.
+
+    Hosts of several instance groups play parts of their own, so there it has to be asked for.
+    """
     asked, name = os.environ.get(SWITCH), SWITCH
     if not asked:
         asked, name = job.settings.get(SETTING), SETTING
     if not asked:
-        return len(job.hosts) > 1 and script.suffix == ".py" and _has_torchrun(script.parent)
+        alike = len(job.hosts) > 1 and len(job.groups) < 2
+        return alike and script.suffix == ".py" and _has_torchrun(script.parent)
     wanted = _WORDS.get(asked.lower())
     if wanted is None:
         raise CannotStartError(f"{name} is {asked!r}: give true or false")

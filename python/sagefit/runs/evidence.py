@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from sagefit.catalog import instances
+from sagefit.catalog.hardware import groups_of
 from sagefit.failures import ROOMY, Diagnosis, classify, decided
 from sagefit.runs import reports
 from sagefit.runs.clients import cloudwatch
@@ -99,7 +100,9 @@ def _utilisation(job: Mapping[str, Any]) -> dict[str, float]:
 
 def _count(job: Mapping[str, Any]) -> int:
     """Hosts that are looked at."""
-    return min(HOSTS, int(job.get("ResourceConfig", {}).get("InstanceCount") or 1))
+    resources = job.get("ResourceConfig", {})
+    grouped = sum(each.instance_count for each in groups_of(resources))
+    return min(HOSTS, grouped or int(resources.get("InstanceCount") or 1))
 
 
 def _hour(moment: datetime, whole: Any) -> datetime:

@@ -10,7 +10,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from sagefit.catalog import instances, price
+from sagefit.catalog import instances
+from sagefit.catalog.hardware import Instances, groups_of, hourly_price
 from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import Diagnosis, classify
@@ -62,6 +63,7 @@ class AttemptRecord:
     output: str = ""
     failure_reason: str = ""
     routed_by: str = ""
+    groups: list[str] = field(default_factory=list)
     search: Search | None = None
 
     @property
@@ -157,19 +159,23 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         routed_by = classify(job.get("FailureReason"), secondary_status=secondary).failure_class
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
-    known = price(resources.get("InstanceType", ""), region)
-    count = resources.get("InstanceCount", 1)
-    usd = known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None
+    groups = groups_of(resources)
+    one = Instances("", resources.get("InstanceType", ""), resources.get("InstanceCount", 1))
+    known = hourly_price(groups or [one], region)
+    usd = known.usd_per_hour * seconds / 3600 if known and seconds is not None else None
     estimated = bool(known and known.estimated)
-    instance = instances().get(resources.get("InstanceType", ""))
+    types = [instances().get(each.instance_type) for each in groups or [one]]
     gpu_peak = None
-    if outcome and instance and instance.gpu_count:  # the log has no peak of a GPU, so the report is worth its call
+    if outcome and any(
+        each and each.gpu_count for each in types
+    ):  # the log has no peak of a GPU, so the report is worth its call
         gpu_peak = reports.gpu_peak_gib(reports.read(output))
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
-        instance_type=resources.get("InstanceType", ""),
-        instance_count=count,
+        instance_type=one.instance_type,
+        instance_count=sum(each.instance_count for each in groups) or one.instance_count,
+        groups=[str(each) for each in groups],
         spot=bool(job.get("EnableManagedSpotTraining")),
         training_job=name,
         status=secondary,

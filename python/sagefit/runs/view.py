@@ -100,7 +100,9 @@ def _usd(attempt: Job) -> str:
 def instance(attempt: Job) -> str:
     """The instances of an attempt: ``2 x ml.g5.xlarge spot``."""
     many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
-    return f"{many}{attempt.instance_type or '-'}{' spot' if attempt.spot else ''}"
+    groups = attempt.groups if isinstance(attempt, AttemptRecord) else []
+    what = " + ".join(groups) or f"{many}{attempt.instance_type or '-'}"
+    return f"{what}{' spot' if attempt.spot else ''}"
 
 
 def outcome(attempt: Job) -> Text:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sagefit.attempts import PlannedAttempt
-from sagefit.attempts.planned import Instances
+from sagefit.catalog.hardware import groups_of
 from sagefit.review.hidden import is_secret_name
 from sagefit.review.jobs import processing, tuning
 from sagefit.review.values import parsed
@@ -149,10 +149,7 @@ def _attempt(
 ) -> PlannedAttempt:
     submit = states[name + _SUBMIT]
     resources, stopping = request["ResourceConfig"], request["StoppingCondition"]
-    groups = tuple(
-        Instances(str(g["InstanceGroupName"]), str(g["InstanceType"]), int(g["InstanceCount"]))
-        for g in resources.get("InstanceGroups") or []
-    )
+    groups = groups_of(resources)
     return PlannedAttempt(
         name=name,
         reason=str(submit.get("Comment", "")).partition(": ")[2],

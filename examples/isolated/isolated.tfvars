@@ -1,0 +1,74 @@
+# Rendered by sagefit from isolated.yaml. Edit that file, not this one. sha256 2014122a72009b12
+
+name        = "isolated"
+platform    = "dev"
+description = "Handwritten digits, with a record of what the model was made of"
+
+image = { framework = "sklearn", version = "1.2-1" }
+code  = { source_dir = "../examples/isolated/code", entry_point = "train.py" }
+channels = {
+  test  = { local_path = "../examples/quickstart/data/test" }
+  train = { local_path = "../examples/quickstart/data/train" }
+}
+hyperparameters    = { rounds = "60", seed = "0" }
+environment        = {}
+metric_definitions = [{ name = "accuracy", regex = "^accuracy=([0-9.]+)" }]
+
+resources = {
+  input_mode                      = "File"
+  checkpoints                     = true
+  network_isolation               = true
+  encrypt_inter_container_traffic = true
+  subnet_ids                      = ["subnet-0a1b2c3d4e5f60718", "subnet-0b1c2d3e4f5061728"]
+  security_group_ids              = ["sg-0c1d2e3f405162738"]
+  volume_kms_key_arn              = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+  output_kms_key_arn              = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+  poll_seconds                    = 1
+}
+
+# A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
+# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.11 USD.
+attempts = [
+  # 0: ml.m5.large, at most 10 min. The cheapest that fits
+  # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1
+  {
+    name                = "main"
+    reason              = "The cheapest that fits"
+    instance_type       = "ml.m5.large"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    next = {
+      host_memory = "other-capacity"
+      disk        = "larger-volume"
+      capacity    = "other-capacity"
+      quota       = "other-capacity"
+    }
+    memory_percent = 3.5
+  },
+  # 1: ml.m5.large, at most 10 min. 60 GB of disk instead of 30
+  # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1
+  {
+    name                = "larger-volume"
+    reason              = "60 GB of disk instead of 30"
+    instance_type       = "ml.m5.large"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 60
+    max_runtime_seconds = 600
+    memory_percent      = 3.5
+  },
+  # 2: ml.m5.xlarge, at most 10 min. Another pool of capacity with no less memory, at the nearest price. 15 GiB of usable host memory instead of 7
+  # FITS: at most 0.3 of 14.8 GiB per host (2%); 0.23 USD an hour in us-east-1
+  {
+    name                = "other-capacity"
+    reason              = "Another pool of capacity with no less memory, at the nearest price. 15 GiB of usable host memory instead of 7"
+    instance_type       = "ml.m5.xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    memory_percent      = 1.8
+  },
+]
