@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from image_tables import with_image_tables
 from tables import with_tables
 
 from sagefit.job.schema import schema
@@ -26,6 +27,7 @@ def pages() -> dict[Path, str]:
     return {
         ROOT / "docs" / "cli.md": commands(),
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
+        ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
         **{page: with_tables(page) for page in tables},
     }
 

@@ -12,13 +12,17 @@ _POLICIES = ["aws_iam_group_policy", "aws_iam_policy", "aws_iam_role_policy", "a
 Statement = dict[str, Any]
 
 
-def _allowing(conf: Attributes, action: str) -> list[Statement]:
-    """The statements that allow an action, by wildcard or by naming what they do not allow."""
+def _allowing(conf: Attributes, *actions: str) -> list[Statement]:
+    """The statements that allow one of the actions, by wildcard or by naming what they do not allow."""
     policy = document(conf, "policy") or {}
     found = [s for s in items(policy.get("Statement")) if s.get("Effect") == "Allow"]
-    return [
-        s for s in found if ("NotAction" in s and not _names(s["NotAction"], action)) or _names(s.get("Action"), action)
-    ]
+    return [s for s in found if any(_allows(s, action) for action in actions)]
+
+
+def _allows(statement: Statement, action: str) -> bool:
+    if "NotAction" in statement and not _names(statement["NotAction"], action):
+        return True
+    return _names(statement.get("Action"), action)
 
 
 def _names(patterns: Any, action: str) -> bool:
@@ -55,7 +59,7 @@ def _keep_alive(conf: Attributes) -> list[str] | None:
 
 
 def _instance_types(conf: Attributes) -> list[str] | None:
-    found = _allowing(conf, "sagemaker:CreateTrainingJob")
+    found = _allowing(conf, "sagemaker:CreateTrainingJob", "sagemaker:CreateHyperParameterTuningJob")
     return [problem for statement in found for problem in _any_type(statement)] if found else None
 
 

@@ -12,7 +12,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """One CreateTrainingJob request: the state that makes it, and its parameters."""
+    """One request for training jobs: the state that makes it, and its parameters as CreateTrainingJob has them."""
 
     state: str
     parameters: dict[str, Any]
@@ -35,15 +35,18 @@ def requests(definition: Definition) -> list[Request]:
     found = []
     for name, state in definition.get("States", {}).items():
         if creates(state):
-            found.append(Request(name, state.get("Parameters") or state.get("Arguments") or {}))
+            asked = state.get("Parameters") or state.get("Arguments") or {}
+            # A tuning job makes its training jobs of a definition, and gives them its tags.
+            found.append(Request(name, {**asked, **asked.get("TrainingJobDefinition", {})}))
         for inner in [*state.get("Branches", []), state.get("ItemProcessor"), state.get("Iterator")]:
             found += requests(inner) if inner else []
     return found
 
 
 def creates(state: State) -> bool:
-    """Whether a state asks for a training job, through either integration."""
-    return "createtrainingjob" in str(state.get("Resource", "")).lower()
+    """Whether a state asks for a training job or a tuning job, through either integration."""
+    resource = str(state.get("Resource", "")).lower()
+    return "createtrainingjob" in resource or "createhyperparametertuningjob" in resource
 
 
 def endless(definition: Definition) -> list[str]:

@@ -75,10 +75,6 @@ def hugging_face(row):
         model = hf.BertForSequenceClassification(hf.BertConfig(**common))
     elif row["model"] == "mobilenetv2_100":
         model = hf.MobileNetV2ForImageClassification(hf.MobileNetV2Config(num_labels=1000))
-    elif row["model"] == "efficientnet_b0":
-        model = hf.EfficientNetForImageClassification(
-            hf.EfficientNetConfig(width_coefficient=1.0, depth_coefficient=1.0, image_size=224, num_labels=1000)
-        )
     elif row["model"] == "deit_tiny_patch16_224":
         model = hf.ViTForImageClassification(
             hf.ViTConfig(hidden_size=192, num_attention_heads=3, intermediate_size=768, num_labels=1000)

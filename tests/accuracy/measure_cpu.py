@@ -54,7 +54,6 @@ MODELS = {
         "sequence_length": 128,
     },
 }
-VISION = ("resnet18", "resnet50", "mobilenetv2_100", "efficientnet_b0", "deit_tiny_patch16_224")
 DEFAULTS = {
     "family": "transformer",
     "architecture": "decoder",
@@ -136,7 +135,6 @@ GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
     "resnet18": [((4, 8), {"optimizer": "sgd-momentum"}), ((4,), {"accumulation": 2})],
     "resnet50": [((4,), {"optimizer": "sgd-momentum"})],
     "mobilenetv2_100": [((4, 8), {})],
-    "efficientnet_b0": [((4,), {})],
     "deit_tiny_patch16_224": [((4, 8), {}), ((4,), {"accumulation": 2})],
 }
 

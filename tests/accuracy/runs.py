@@ -114,9 +114,7 @@ def _cpu_run(row: dict[str, str]) -> Run:
         workload = _vision_workload(row, accumulation=int(row["accumulation"]))
     else:
         workload = workload_of(row)
-    workload = replace(
-        workload, frees_at_once=row["malloc"] == "fixed", hugging_face=row["image"] == "huggingface"
-    )
+    workload = replace(workload, frees_at_once=row["malloc"] == "fixed", hugging_face=row["image"] == "huggingface")
     return Run(row["id"], "measure_cpu.py", row["model"], "host", float(row["measured_gib"]), workload, Placement())
 
 

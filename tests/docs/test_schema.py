@@ -72,6 +72,7 @@ FULL: Spec = VALID | {
     "resources": {
         "instance_type": ["ml.m5.large"],
         "instance_count": 1,
+        "instance_groups": [{"name": "gpu", "instance_type": "ml.g5.xlarge", "instance_count": 1}],
         "instance_quota": 20,
         "volume_size_gb": 30,
         "spot": False,
@@ -99,6 +100,17 @@ FULL: Spec = VALID | {
     | {"method": "lora", "lora_rank": 8, "optimizer": "adamw", "micro_batch": 4, "knobs": {"micro_batch": "bs"}}
     | {"gradient_checkpointing": "full", "head_room": 0.2, "dataset": {"size_gib": 1.5, "in_memory": True}}
     | {"trace": {"function": "train.py:build", "python": "python3", "timeout": "10m"}},
+    "tuning": {
+        "strategy": "Random",
+        "objective": {"metric": "loss", "type": "Minimize"},
+        "max_jobs": 4,
+        "max_parallel_jobs": 2,
+        "parallel_quota": 10,
+        "max_runtime": "1h",
+        "early_stopping": True,
+        "seed": 1,
+        "ranges": {"rate": {"min": 0.5, "max": 1, "scaling": "Linear"}, "depth": [1, "2"]},
+    },
     "attempts": [
         {
             "name": "only",

@@ -58,8 +58,8 @@ def test_a_definition_is_read_back(planned: Planned) -> None:
 
 def test_the_page_of_a_new_job_tells_what_it_searches(planned: Planned) -> None:
     page = markdown(reviewed(state_machine(None, planned.definitions()["tuning"])))
-    assert "| tuning.ranges.gamma | - | 0.001 to 1.0, Logarithmic |" in page
-    assert "| tuning.max_jobs | - | 4 |" in page
+    assert "| `tuning.ranges.gamma` | - | `0.001 to 1.0, Logarithmic` |" in page
+    assert "| `tuning.max_jobs` | - | `4` |" in page
     assert "4 x 5 min" in page
 
 

@@ -56,7 +56,7 @@ def _after(state: dict[str, Any], data: Any, context: Any, call: Call) -> Any:
         given = _template(state["Parameters"], given, context)
     if state["Type"] == "Task":
         given = call(state["Resource"].rpartition(":")[2], given)
-        given = state.get("ResultSelector", given)
+        given = _template(state["ResultSelector"], given, context) if "ResultSelector" in state else given
     return _put(data, state.get("ResultPath", "$"), state.get("Result", given))
 
 

@@ -13,39 +13,40 @@ terraform {
 }
 
 locals {
-  teams = {
-    vision = {
-      instance_types = ["ml.m5.xlarge", "ml.g5.2xlarge", "ml.g5.12xlarge"]
-      usd_a_month    = 4000
-      email          = "vision@example.com"
-    }
-    forecasts = {
-      instance_types = ["ml.m5.large", "ml.m5.xlarge", "ml.m5.4xlarge"]
-      usd_a_month    = 500
-      email          = "forecasts@example.com"
-    }
+  # Dollars a month, and whom to tell.
+  budgets = {
+    vision    = { usd = 4000, email = "vision@example.com" }
+    forecasts = { usd = 500, email = "forecasts@example.com" }
   }
 }
 
-module "platform" {
-  source   = "../../.."
-  for_each = local.teams
+module "vision" {
+  source = "../../.."
 
-  name                   = each.key
-  allowed_instance_types = each.value.instance_types
-  alarms                 = { emails = [each.value.email] }
-  tags                   = { CostCentre = each.key }
+  name                   = "vision"
+  allowed_instance_types = ["ml.m5.xlarge", "ml.g5.2xlarge", "ml.g5.12xlarge"]
+  alarms                 = { emails = [local.budgets.vision.email] }
+  tags                   = { CostCentre = "vision" }
+}
+
+module "forecasts" {
+  source = "../../.."
+
+  name                   = "forecasts"
+  allowed_instance_types = ["ml.m5.large", "ml.m5.xlarge", "ml.m5.4xlarge"]
+  alarms                 = { emails = [local.budgets.forecasts.email] }
+  tags                   = { CostCentre = "forecasts" }
 }
 
 # What is spent, where max_price of a job says what may be. CostCentre must be a cost allocation tag of the account
 # (Billing, Cost allocation tags); what was spent before it is one does not count.
 resource "aws_budgets_budget" "team" {
-  for_each = local.teams
+  for_each = local.budgets
 
   name         = "sagefit-${each.key}"
   budget_type  = "COST"
   time_unit    = "MONTHLY"
-  limit_amount = each.value.usd_a_month
+  limit_amount = each.value.usd
   limit_unit   = "USD"
 
   cost_filter {
@@ -68,10 +69,13 @@ resource "aws_budgets_budget" "team" {
 
 output "documents" {
   description = "What the jobs of each team need to know."
-  value       = { for team, platform in module.platform : team => platform.document }
+  value       = { vision = module.vision.document, forecasts = module.forecasts.document }
 }
 
 output "engineer_policies_json" {
   description = "The policy to attach to the role of each team; it reaches that team's jobs only."
-  value       = { for team, platform in module.platform : team => platform.engineer_policy_json }
+  value = {
+    vision    = module.vision.engineer_policy_json
+    forecasts = module.forecasts.engineer_policy_json
+  }
 }

@@ -201,3 +201,24 @@ run "an_image_is_that_of_the_region" {
     error_message = "scheduled runs have names of their own form"
   }
 }
+
+run "an_image_is_that_of_a_government_region" {
+  command = plan
+
+  variables {
+    platform = {
+      schema     = 1
+      name       = "dev"
+      partition  = "aws-us-gov"
+      region     = "us-gov-west-1"
+      account_id = "123456789012"
+      role_arn   = "arn:aws-us-gov:iam::123456789012:role/sagefit-dev-execution"
+      buckets    = { data = "d", artifacts = "a", checkpoints = "c" }
+    }
+  }
+
+  assert {
+    condition     = output.definition.States["processing features: submit"].Parameters.AppSpecification.ImageUri == "271483468897.dkr.ecr.us-gov-west-1.amazonaws.com/sagemaker-spark-processing:3.5-cpu"
+    error_message = "account, region and domain are those of the platform"
+  }
+}

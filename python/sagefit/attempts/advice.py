@@ -30,6 +30,11 @@ class Advice:
     host_gib: float
 
     @property
+    def other_model(self) -> bool:
+        """Whether a smaller model is among the changes."""
+        return any(change.kind == "model" for change in self.changes)
+
+    @property
     def text(self) -> str:
         """One line for people."""
         saved = ((self.gpu_gib, "per GPU"), (self.host_gib, "per host"))
@@ -52,7 +57,10 @@ class Advice:
 
 
 def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Advice]:
-    """What would make the job fit, most GiB first: single changes, else pairs of the best, else as many as it takes."""
+    """What would make the job fit, most GiB first: single changes, else pairs of the best, else as many as it takes.
+
+    What takes another model comes last: it is another result, too.
+    """
     near = nearest(found)
     if workload.model is None or near is None:
         return []
@@ -75,7 +83,7 @@ def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Adv
         for count in range(3, len(best) + 1):
             if not enough:
                 attempt(*best[:count])
-    return sorted(enough.values(), key=lambda a: (-a.gpu_gib - a.host_gib, a.text))[:MOST]
+    return sorted(enough.values(), key=lambda a: (a.other_model, -a.gpu_gib - a.host_gib, a.text))[:MOST]
 
 
 def _relief(change: Change, workload: Workload, near: Candidate) -> float:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sagefit.attempts.siblings import smaller
 from sagefit.catalog.candidate import MOST_INSTANCES
 from sagefit.catalog.choose import instances_for
 from sagefit.catalog.instances import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
-from sagefit.job.memory_model import Knob
+from sagefit.job.memory_model import Knob, VisionModel
 from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Measured, Tabular, Transformer, Workload
 from sagefit.memory.knobs import DEFAULTS, name_of
@@ -77,6 +78,8 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
         if now.sequence_length > 1:
             text = say("sequence_length", now.sequence_length // 2)
             yield Change("length", text, {"sequence_length": now.sequence_length // 2})
+    for name, model in smaller(now.model):
+        yield Change("model", f"a smaller model, memory.model: {name}, and the same in the script", {"model": model})
     if now.workers:
         yield Change("workers", say("workers", 0), {"workers": 0})
     if now.dataset_in_memory and not isinstance(now.model, Tabular):
@@ -130,7 +133,9 @@ def _takes(job: Job, change: Change) -> bool:
             hyperparameters[name] = spelt
         if name and not _is_written(job, key):
             continue
-        if block := _BLOCKS.get(key):
+        if key == "model":
+            memory[key] = _named(job.memory.model, value.name)
+        elif block := _BLOCKS.get(key):
             memory[block] = getattr(job.memory, block).model_copy(update={key: value})
         else:
             memory[key] = value
@@ -142,6 +147,11 @@ def _takes(job: Job, change: Change) -> bool:
     except SagefitError:  # what it would contradict
         return False
     return all(getattr(workload, field) == value for field, value in change.workload.items())
+
+
+def _named(written: object, name: str) -> object:
+    """``memory.model`` as it is written, with another name in it."""
+    return written.model_copy(update={"name": name}) if isinstance(written, VisionModel) else name
 
 
 def _smaller(batch: int) -> list[int]:

@@ -79,9 +79,13 @@ def cpu_group(workload: Workload) -> str:
     return "cpu/vision" if vision else "cpu/transformer"
 
 
-def cpu_ratio(workload: Workload) -> float:
-    """Upper bound over point estimate for the memory of a host whose CPU trains, at least 1."""
-    return max(1.0, load()[cpu_group(workload)])
+def cpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> float:
+    """Upper bound over point estimate for the memory of a host whose CPU trains.
+
+    At least that of other host memory: the runs behind the quantile are of small models and of one machine.
+    """
+    known = load() if table is None else table
+    return max(HOST, known[cpu_group(workload)])
 
 
 @cache

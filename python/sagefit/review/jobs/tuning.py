@@ -81,7 +81,8 @@ def words(tuning: Tuning | None) -> Iterator[tuple[str, Any]]:
     yield "tuning.objective", f"{tuning.objective.type} {tuning.objective.metric}"
     yield "tuning.max_jobs", tuning.jobs
     for field in ("max_parallel_jobs", "max_runtime", "early_stopping", "seed"):
-        yield f"tuning.{field}", getattr(tuning, field)
+        if (value := getattr(tuning, field)) is not None:
+            yield f"tuning.{field}", value
     for name, found in sorted(tuning.ranges.items()):
         said = ", ".join(tuning.values(name))
         if isinstance(found, Range):

@@ -1,0 +1,44 @@
+"""Smaller models of the same kind, which a job may do with: said when nothing fits, and never tried by itself.
+
+A distilled or smaller model learns less, and how much less it learns of the job's task only the task shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sagefit.memory import Transformer, Vision, vision
+from sagefit.memory.presets import presets
+
+#: From large to small. Distilled models: Sanh et al. 2019 (DistilBERT, and with it DistilRoBERTa and DistilGPT2).
+_FAMILIES = tuple(
+    family.split()
+    for family in (
+        "bert-large-uncased bert-base-uncased distilbert-base-uncased",
+        "bert-large-cased bert-base-cased distilbert-base-cased",
+        "bert-base-multilingual-cased distilbert-base-multilingual-cased",
+        "roberta-large roberta-base distilroberta-base",
+        "xlm-roberta-large xlm-roberta-base",
+        "deberta-v3-large deberta-v3-base deberta-v3-small deberta-v3-xsmall",
+        "gpt2-xl gpt2-large gpt2-medium gpt2 distilgpt2",
+        "resnet152 resnet101 resnet50 resnet34 resnet18 mobilenetv3_small_100",
+        "vit_large_patch16_224 vit_base_patch16_224 vit_small_patch16_224 vit_tiny_patch16_224",
+    )
+)
+
+
+def smaller(model: object) -> Iterator[tuple[str, Transformer | Vision]]:
+    """The smaller models of the family of ``model`` by name, the largest first, for the same task and pictures."""
+    if isinstance(model, Transformer):
+        for name in _after(model.name.lower().rpartition("/")[2]):
+            yield name, replace(presets()[name].model, head=model.head)
+    elif isinstance(model, Vision):
+        found = vision.resolve(model)
+        if found.task == "classification":
+            for name in _after(found.model.name):
+                yield name, replace(model, name=name)
+
+
+def _after(name: str) -> list[str]:
+    return next((family[family.index(name) + 1 :] for family in _FAMILIES if name in family), [])
