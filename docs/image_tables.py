@@ -29,7 +29,8 @@ def _frameworks() -> Iterator[str]:
         newest = len(family.regions(list(family.versions)[-1]))
         oldest = len(family.regions(next(iter(family.versions))))
         regions = f"{newest}" if newest == oldest else f"{oldest}, for the newest version {newest}"
-        yield f"| `{name}`{only} | {_versions(family)} | {' and '.join(map(str.upper, family.processors))} | {regions} |"
+        processors = " and ".join(map(str.upper, family.processors))
+        yield f"| `{name}`{only} | {_versions(family)} | {processors} | {regions} |"
 
 
 def _algorithms() -> Iterator[str]:

@@ -32,7 +32,7 @@ def ranks(count: int, example: str, folder: Path, *words: str) -> str:
         env=ENVIRONMENT | folders | {"SM_CHANNEL_TEST": str(DIGITS / "test")},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout

@@ -15,6 +15,7 @@ from review.test_jobs import definition, machine
 from sagefit.attempts import attempt_usd, plan_attempts, worst_case_usd
 from sagefit.attempts.limits import check_allowed
 from sagefit.catalog import price
+from sagefit.catalog.hardware import Instances, groups_of, hourly_price, in_words
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.render import render
@@ -194,3 +195,23 @@ def test_a_reviewer_sees_the_groups_their_channels_and_their_price() -> None:
     assert cpu
     worst = job["after"]["cost"]["worst_case_usd"] if "after" in job else job["cost"]["worst_case_usd"]
     assert worst == pytest.approx(gpu.usd_per_hour + 2 * cpu.usd_per_hour, abs=1e-3)
+
+
+def test_a_request_of_groups_is_read_and_priced_whole() -> None:
+    resources = {
+        "InstanceGroups": [
+            {"InstanceGroupName": "gpu", "InstanceType": "ml.g5.xlarge", "InstanceCount": 1},
+            {"InstanceGroupName": "cpu", "InstanceType": "ml.c5.4xlarge", "InstanceCount": 2},
+        ]
+    }
+    groups = groups_of(resources)
+    assert in_words(groups) == "1 x ml.g5.xlarge + 2 x ml.c5.4xlarge"
+    assert groups_of({"InstanceType": "ml.m5.large", "InstanceCount": 1}) == ()
+    parts = [price(each.instance_type, REGION) for each in groups]
+    whole = hourly_price(groups, REGION)
+    assert whole
+    assert whole.usd_per_hour == pytest.approx(
+        sum(p.usd_per_hour * g.instance_count for p, g in zip(parts, groups, strict=True) if p)
+    )
+    assert hourly_price([*groups, Instances("x", "ml.none.large", 1)], REGION) is None
+    assert hourly_price([], REGION) is None

@@ -262,9 +262,9 @@ def note(failure: str, training_job: str = "tune-261121-120000-0") -> dict[str, 
 def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The last lines of a log can come late; after that a watch knows the attempt and asks for nothing."""
     ended = RunRecord(RUN, "RUNNING", datetime.now(timezone.utc), None, [attempt(outcome="code")])
-    known: list[set[str]] = []
+    asked: list[set[str]] = []
 
-    def read(run: Run, *, known: dict[str, AttemptRecord], asked: list[set[str]] = known) -> RunRecord:  # noqa: ARG001
+    def read(run: Run, *, known: dict[str, AttemptRecord], **_: object) -> RunRecord:  # noqa: ARG001
         asked.append(set(known))
         return ended
 
@@ -273,7 +273,7 @@ def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.Mon
     reader = module._Reader(RUN, Target("aws", tmp_path), logs=False)
     for _ in range(3):
         reader.read()
-    assert known == [set(), set(), {"tune-261121-120000-0"}]
+    assert asked == [set(), set(), {"tune-261121-120000-0"}]
 
 
 def test_a_watch_says_once_what_became_of_a_repeated_attempt(

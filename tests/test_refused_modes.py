@@ -126,14 +126,15 @@ def test_the_job_file_is_refused(tmp_path: Path, mode: Mode) -> None:
 
 
 def test_what_the_modes_need_otherwise_is_accepted(tmp_path: Path) -> None:
-    """Each refusal goes away by its knob."""
+    """Two refusals go away by their knobs."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "requirements.txt").write_text("tabulate==0.9.0\n", encoding="utf-8")
-    changes = {"resources.network_isolation": True, "code.offline_requirements": True}
-    assert "offline_requirements = true" in render(load_job(str(write_job(tmp_path, changes))))
+    offline = write_job(tmp_path, {"resources.network_isolation": True, "code.offline_requirements": True})
+    assert "offline_requirements = true" in render(load_job(str(offline)))
     (tmp_path / "data" / "b.csv").write_text("3,4\n", encoding="utf-8")
-    changes = {"inputs.train": {"uri": "data", "distribution": "ShardedByS3Key"}, "attempts.1.instance_count": 2}
-    assert "ShardedByS3Key" in render(load_job(str(write_job(tmp_path, changes))))
+    sharded = {"uri": "data", "distribution": "ShardedByS3Key"}
+    shared = write_job(tmp_path, {"inputs.train": sharded, "attempts.1.instance_count": 2})
+    assert "ShardedByS3Key" in render(load_job(str(shared)))
 
 
 @pytest.mark.slow

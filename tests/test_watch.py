@@ -35,7 +35,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord | Exception]:
     """What reading the run gives, call by call; no waiting in between."""
     queue: list[RunRecord | Exception] = []
 
-    def read(run: Run, *, known: dict[str, AttemptRecord]) -> RunRecord:  # noqa: ARG001
+    def read(run: Run, *, known: dict[str, AttemptRecord], **_: object) -> RunRecord:  # noqa: ARG001
         answer = queue.pop(0)
         if isinstance(answer, Exception):
             raise answer

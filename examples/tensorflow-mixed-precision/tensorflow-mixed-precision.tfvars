@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 0016387ad9f7163e
+# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 880541b61421f30c
 
 name        = "tensorflow-mixed-precision"
 platform    = "dev"
@@ -10,7 +10,7 @@ channels = {
   test  = { local_path = "../examples/quickstart/data/test" }
   train = { local_path = "../examples/quickstart/data/train" }
 }
-hyperparameters = { batch_size = "1024", layers = "3", mixed_precision = "bf16", steps = "8" }
+hyperparameters = { batch_size = "1024", layers = "2", mixed_precision = "bf16", steps = "10" }
 environment     = {}
 metric_definitions = [
   { name = "accuracy", regex = "accuracy=([0-9.]+)" },
@@ -23,7 +23,7 @@ resources = { input_mode = "File", checkpoints = true, network_isolation = true,
 # A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
 attempts = [
   # 0: ml.m5.2xlarge, at most 10 min. The type that the job file names
-  # FITS: at most 0.8 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The type that the job file names"
@@ -38,10 +38,10 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 2.8
+    memory_percent = 3.4
   },
   # 1: ml.m5.2xlarge, at most 10 min. 60 GB of disk instead of 30
-  # FITS: at most 0.8 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
   {
     name                = "larger-volume"
     reason              = "60 GB of disk instead of 30"
@@ -50,10 +50,10 @@ attempts = [
     spot                = false
     volume_size_gb      = 60
     max_runtime_seconds = 600
-    memory_percent      = 2.8
+    memory_percent      = 3.4
   },
   # 2: ml.m6i.2xlarge, at most 10 min. Another pool of capacity with no less memory, at the nearest price
-  # FITS: at most 0.8 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Another pool of capacity with no less memory, at the nearest price"
@@ -63,10 +63,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 600
     next                = { host_memory = "larger-host" }
-    memory_percent      = 2.8
+    memory_percent      = 3.4
   },
   # 3: ml.r6i.2xlarge, at most 10 min. 59 GiB of usable host memory instead of 30
-  # FITS: at most 0.8 of 59.2 GiB per host (1%); 0.60 USD an hour in us-east-1
+  # FITS: at most 1.0 of 59.2 GiB per host (2%); 0.60 USD an hour in us-east-1
   {
     name                = "larger-host"
     reason              = "59 GiB of usable host memory instead of 30"
@@ -75,6 +75,6 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 600
-    memory_percent      = 1.4
+    memory_percent      = 1.7
   },
 ]

@@ -17,41 +17,6 @@ locals {
   _first_state    = length(var.processing) == 0 ? local._first_attempt : "${local._step_labels[0]}: submit"
   _processing_job = [for i, s in var.processing : "States.Format('{}-p${i}{}', $$.Execution.Name, $.repeat.letter)"]
 
-  # Images: Spark's is for processing only; all that run scripts for training run them here.
-  _step_families = [for s in var.processing : try(merge(local._images.frameworks, local._images.processing)[s.image.framework], null)]
-  _step_versions = [for i, s in var.processing : try(local._step_families[i].aliases[s.image.version], s.image.version)]
-  _step_pythons  = [for i, s in var.processing : try(keys(local._step_families[i].versions[local._step_versions[i]]), [])]
-  _step_tags = [
-    for i, s in var.processing :
-    try(local._step_families[i].versions[local._step_versions[i]][coalesce(s.image.python_version, reverse(local._step_pythons[i])[0])], null)
-  ]
-  _step_accounts = [
-    for i, s in var.processing : anytrue([
-      for gap in try(local._step_families[i].absent, []) :
-      contains(gap.regions, var.platform.region) && contains(gap.versions, local._step_versions[i])
-    ]) ? null : try(local._images.accounts[local._step_families[i].accounts][var.platform.region], null)
-  ]
-  _step_processors = [
-    for s in var.processing : try(local.instances[s.instance_type].accelerator, "") == "" ? "cpu" : "gpu"
-  ]
-  step_image_uris = [
-    for i, s in var.processing :
-    s.image.uri != null ? s.image.uri
-    : s.image.repository != null ? join("", [
-      s.image.repository != "" ? s.image.repository : coalesce(var.platform.repository_url, "-"),
-      s.image.digest != null ? "@${s.image.digest}" : ":${coalesce(s.image.tag, "-")}",
-    ])
-    : local._step_tags[i] == null ? "-"
-    : format(
-      "%s.dkr.ecr.%s.%s/%s:%s",
-      coalesce(local._step_accounts[i], "-"),
-      var.platform.region,
-      local._dns_suffix,
-      local._step_families[i].repository,
-      replace(local._step_tags[i], "{processor}", local._step_processors[i]),
-    )
-  ]
-
   # Spark's container has a starter of its own, which makes a cluster of the instances.
   _step_code    = "/opt/ml/processing/input/code"
   _spark_events = "/opt/ml/processing/spark-events"

@@ -41,6 +41,9 @@ def _faults_file(folder: Path) -> Path:
   outcome: { stopped: MaxWaitTimeExceeded }
 - match: { job: "fault-interrupt*" }
   outcome: { interrupt_after_seconds: 1.5 }
+- match: { job: "fault-line*" }
+  times: 1
+  outcome: { interrupt_after_line: "step 2" }
 - match: { job: "fault-throttle*" }
   outcome: { throttle: 2 }
 """

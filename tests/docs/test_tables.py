@@ -110,5 +110,6 @@ def test_every_variable_and_output_is_in_a_table(folder: Path) -> None:
 
 def test_marks_are_pairs() -> None:
     for page in pages():
-        marks = re.findall(r"^<!-- (made from \S+ (?:variables|outputs)|end) -->$", page.read_text("utf-8"), re.M)
+        kinds = "variables|outputs|frameworks|algorithms"
+        marks = re.findall(rf"^<!-- (made from \S+ (?:{kinds})|end) -->$", page.read_text("utf-8"), re.M)
         assert [mark == "end" for mark in marks] == [False, True] * (len(marks) // 2), page

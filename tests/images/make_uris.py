@@ -58,7 +58,7 @@ for row in json.load(sys.stdin):
     python = None if row["python"] == "any" else row["python"]
     try:
         answers[-1] = image_uris.retrieve(name, row["region"], version=row["version"], py_version=python,
-                                          instance_type=row["instance_type"], image_scope="training", **base)
+                                          instance_type=row["instance_type"], image_scope=row["scope"], **base)
         answered.add(tuple(row["purpose"]))
     except (ValueError, KeyError):
         pass
@@ -108,7 +108,11 @@ def main() -> int:
 def requests() -> Iterator[dict[str, Any]]:
     """What to ask for: each version for each processor in some region, then something in each region."""
     table, turn = json.loads(IMAGES_JSON.read_text(encoding="utf-8")), 0
-    families = [(kind[:-1], name, row) for kind in ("frameworks", "algorithms") for name, row in table[kind].items()]
+    families = [
+        (kind.removesuffix("s"), name, row)
+        for kind in ("frameworks", "processing", "algorithms")
+        for name, row in table[kind].items()
+    ]
     for way, name, row in families:
         regions = sorted(table["accounts"][row["accounts"]])
         for version, pythons in row["versions"].items():
@@ -141,6 +145,7 @@ def request(
         "name": name,
         "version": version,
         "python": python,
+        "scope": "processing" if way == "processing" else "training",
         "python_version": "" if python == "any" or way == "algorithm" else python,
         "instance_type": TYPES[processor],
         "partition": SESSION.get_partition_for_region(region),
@@ -150,10 +155,12 @@ def request(
 
 def ask_package(package: str, rows: list[dict[str, Any]]) -> list[str | None]:
     """The answers of one package, in an environment of its own: both are called ``sagemaker``."""
-    folder = environments.built(
-        home() / f"uris-{environments.digest(package.encode())}",
-        lambda folder: (environments.create(folder), environments.install(folder, package))[0],
-    )
+
+    def build(folder: Path) -> None:
+        environments.create(folder)
+        environments.install(folder, package)
+
+    folder = environments.built(home() / f"uris-{environments.digest(package.encode())}", build)
     command = [str(folder / "bin" / "python"), "-c", RETRIEVE]
     done = subprocess.run(command, input=json.dumps(rows), capture_output=True, text=True, check=True)
     found: list[str | None] = json.loads(done.stdout.splitlines()[-1])
@@ -178,8 +185,8 @@ def ask_provider(places: dict[str, str]) -> dict[str, str]:
 
 def terraform(folder: str, *arguments: str) -> str:
     """What Terraform says; a plan with errors is an answer too."""
-    command = [terraform_binary(home()), f"-chdir={folder}", *arguments]
-    environment = os.environ | terraform_environment(home())
+    command = [str(terraform_binary(home())), f"-chdir={folder}", *arguments]
+    environment = {**os.environ, **terraform_environment(home())}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sagefit.job.image_table import algorithms, frameworks, processing
+from sagefit.job.image_table import algorithms, frameworks
 from sagefit.paths import TRAINING_JOB_MODULE
 from terraform_console import evaluate
 
@@ -18,16 +18,17 @@ Row = dict[str, str]
 with (Path(__file__).parent / "uris.csv").open(encoding="utf-8") as _file:
     ROWS: list[Row] = list(csv.DictReader(_file))
 
-# What images.tf reads of the module around it; the rest of that needs a provider.
+# What these files read of the module around them; the rest of that needs a provider.
 _AROUND = """
 variable "image" { type = any }
+variable "processing" { type = any }
 variable "platform" { type = any }
 variable "instance_type" { type = string }
 locals {
   instances      = { for row in csvdecode(file("${path.module}/instances.csv")) : row.ml_type => row }
   _machine_types = [[var.instance_type]]
 }
-output "uri" { value = one(local.image_uris) }
+output "uri" { value = one(length(var.processing) == 0 ? local.image_uris : local.step_image_uris) }
 """
 _ROOT = """
 module "row" {
@@ -36,15 +37,25 @@ module "row" {
 
   instance_type = each.value.instance_type
   platform      = { partition = each.value.partition, region = each.value.region, repository_url = null }
-  image = {
-    uri            = null
-    repository     = null
-    tag            = null
-    digest         = null
-    framework      = each.value.way == "framework" ? each.value.name : null
-    algorithm      = each.value.way == "algorithm" ? each.value.name : null
-    version        = each.value.version
-    python_version = each.value.python_version == "" ? null : each.value.python_version
+  image         = local.images[each.key]
+  processing = [
+    for image in [local.images[each.key]] : { image = image, instance_type = each.value.instance_type }
+    if each.value.way == "processing"
+  ]
+}
+
+locals {
+  images = {
+    for index, row in csvdecode(file("${path.module}/uris.csv")) : index => {
+      uri            = null
+      repository     = null
+      tag            = null
+      digest         = null
+      framework      = row.way == "algorithm" ? null : row.name
+      algorithm      = row.way == "algorithm" ? row.name : null
+      version        = row.version
+      python_version = row.python_version == "" ? null : row.python_version
+    }
   }
 }
 """
@@ -54,7 +65,7 @@ module "row" {
 def test_images_are_those_that_aws_publishes(tmp_path: Path) -> None:
     """All rows in one process of Terraform."""
     (tmp_path / "resolve").mkdir()
-    for name in ("images.tf", "images.json", "instances.csv"):
+    for name in ("images.tf", "processing-images.tf", "images.json", "instances.csv"):
         shutil.copy(TRAINING_JOB_MODULE / name, tmp_path / "resolve")
     shutil.copy(Path(__file__).parent / "uris.csv", tmp_path)
     (tmp_path / "resolve" / "around.tf").write_text(_AROUND, encoding="utf-8")
@@ -69,8 +80,6 @@ def test_the_table_covers_every_version_and_every_region() -> None:
     versions = {(row["name"], row["version"]) for row in ROWS}
     places = {(row["uri"].partition(".")[0], row["region"]) for row in ROWS}
     for family in {**frameworks(), **algorithms()}.values():
-        if family.name in processing():
-            continue
         assert {(family.name, version) for version in family.versions} <= versions
         assert {(account, region) for region, account in family.accounts.items()} <= places
     assert {row["partition"] for row in ROWS} >= {"aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-eusc"}

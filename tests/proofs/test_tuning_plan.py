@@ -25,11 +25,11 @@ ARN = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/vendedlogs/states/x:*"
 
 def state_machine(before: Any, after: Any) -> dict[str, Any]:
     """The change of the job's state machine."""
-    sides = [
+    old, new = (
         None if side is None else {"definition": json.dumps(side), "logging_configuration": [{"log_destination": ARN}]}
         for side in (before, after)
-    ]
-    return change("module.job.aws_sfn_state_machine.this", *sides, module_address="module.job")
+    )
+    return change("module.job.aws_sfn_state_machine.this", old, new, module_address="module.job")
 
 
 def test_requests_are_what_the_api_takes(planned: Planned) -> None:

@@ -31,16 +31,16 @@ def moved(pictures):
 
 
 def expanded(paths, expansion, folder):
-    """Writes the features of each shard to disk; returns the files, and the labels in memory."""
-    files, labels, written = [], [], 0
+    """Writes the features of each shard to disk; returns the files, each with its labels."""
+    shards, written = [], 0
     for path in paths:
         pictures, names = read([path])
-        files.append(folder / f"{path.name}.npy")
-        np.save(files[-1], expansion.transform(moved(pictures)).astype(np.float32))
-        labels.append(np.tile(names, len(SHIFTS)))
-        written += files[-1].stat().st_size
-        print(f"{len(files)} of {len(paths)} shards expanded, {written / MIB:.0f} MiB on disk", flush=True)
-    return files, labels
+        file = folder / f"{path.name}.npy"
+        np.save(file, expansion.transform(moved(pictures)).astype(np.float32))
+        shards.append((file, np.tile(names, len(SHIFTS))))
+        written += file.stat().st_size
+        print(f"{len(shards)} of {len(paths)} shards expanded, {written / MIB:.0f} MiB on disk", flush=True)
+    return shards
 
 
 def main():
@@ -53,10 +53,10 @@ def main():
     train = sorted(Path(os.environ["SM_CHANNEL_TRAIN"]).glob("*.csv.gz"))
     # Beside the model, below /opt/ml: that is the volume of the job, and /tmp may be another disk.
     with tempfile.TemporaryDirectory(dir=Path(os.environ["SM_MODEL_DIR"]).parent) as scratch:
-        files, labels = expanded(train, expansion, Path(scratch))
+        shards = expanded(train, expansion, Path(scratch))
         for _ in range(options.epochs):
-            for path, names in zip(files, labels):
-                features = np.load(path)
+            for file, names in shards:
+                features = np.load(file)
                 order = np.random.default_rng(0).permutation(len(names))
                 for rows in np.array_split(order, 10):
                     classifier.partial_fit(features[rows], names[rows], classes=np.arange(10))

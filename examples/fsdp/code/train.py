@@ -122,10 +122,8 @@ def main():
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
     dist.init_process_group("nccl" if on_gpu else "gloo")
     model, forward = build(options, device)
-    kept = sum(own(parameter).numel() for parameter in model.parameters())
-    print(
-        f"rank {dist.get_rank()} keeps {kept} of {sum(parameter.numel() for parameter in model.parameters())} parameters"
-    )
+    kept, total = (sum(part(p).numel() for p in model.parameters()) for part in (own, lambda p: p))
+    print(f"rank {dist.get_rank()} keeps {kept} of {total} parameters")
     train(model, forward, options, device)
     # In parts, as it is: dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of them.
     distributed_checkpoint.save(model.state_dict(), checkpoint_id=os.environ.get("SM_MODEL_DIR", "model"))

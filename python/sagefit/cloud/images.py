@@ -4,7 +4,8 @@ There is no container engine here. What an image brings is reduced to Python and
 ``images/``; an environment is named by what is in it, built once, and never changed afterwards.
 
 A list is a lock file with hashes where one fits every machine. PyTorch's and TensorFlow's builds differ by machine
-(with CUDA, for the CPU), so theirs are versions only (``.txt``), and pip chooses the build.
+(with CUDA, for the CPU), so theirs are versions only (``.txt``), and pip chooses the build. PySpark is source only, and
+building it is copying it; the Java that it runs on is a package, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sagefit.errors import SagefitError
 
 _LOG = logging.getLogger(__name__)
 _LISTS = Path(__file__).parent / "images"
+_PROGRAMS = Path(__file__).parent / "programs"
 #: Last part of an image's repository -> name of the list. "python" has no packages.
 _FRAMEWORKS = {
     "sagemaker-scikit-learn": "sklearn",
@@ -86,8 +88,8 @@ def layer(parent: Path, folder: Path) -> Path:
 
 
 def put_programs(framework: str, folder: Path) -> None:
-    """Put what an image has on its PATH beside Python into an environment: the scripts of ``images/FRAMEWORK/``."""
-    for script in (_LISTS / framework).glob("*.py"):
+    """Put what an image has on its PATH beside Python into an environment: the scripts of ``programs/FRAMEWORK/``."""
+    for script in (_PROGRAMS / framework).glob("*.py"):
         program = folder / "bin" / script.stem.replace("_", "-")
         shutil.copyfile(script, program)
         program.chmod(0o755)

@@ -128,7 +128,7 @@ def _training(job: Job) -> dict[str, Any]:
     )
 
 
-def _image(image: Image, pinned: PinnedImage | None = None) -> dict[str, Any]:
+def _image(image: Image, pinned: PinnedImage | None) -> dict[str, Any]:
     """An image as Terraform takes it: what Sagefit builds is named by the digest of what was pushed."""
     fields = image.model_dump(exclude_defaults=True, exclude={"build"})
     return fields if pinned is None else {"repository": image.repository, "digest": pinned.digest}
@@ -148,7 +148,7 @@ def _step(job: Job, step: Step) -> dict[str, Any]:
     return _given(
         {
             "name": step.name,
-            "image": _image(step.image),
+            "image": step.image.model_dump(exclude_defaults=True),
             "code": _code(job, step.code),
             "inputs": {name: _source(job, source) for name, source in sorted(step.sources.items())} or None,
             "outputs": step.outputs,

@@ -1,0 +1,83 @@
+# Rendered by sagefit from model-choice-pruned.yaml. Edit that file, not this one. sha256 537cf75ae00232ab
+
+name        = "model-choice-pruned"
+platform    = "dev"
+description = "Digits with MobileNetV3-Small, pruned"
+
+image = { framework = "pytorch", version = "2.6" }
+code  = { source_dir = "../examples/model-choice/code", entry_point = "train.py" }
+channels = {
+  test  = { local_path = "../examples/quickstart/data/test" }
+  train = { local_path = "../examples/quickstart/data/train" }
+}
+hyperparameters = {
+  batch_size = "64"
+  fine_tune  = "prune"
+  image_size = "64"
+  model      = "mobilenet_v3_small"
+  steps      = "8"
+}
+environment        = {}
+metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }, { name = "zeros", regex = "zeros=([0-9.]+)" }]
+
+resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
+
+# A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
+# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+attempts = [
+  # 0: ml.m5.2xlarge, at most 10 min. The type that the job file names
+  # FITS: at most 0.6 of 29.6 GiB per host (2%); 0.46 USD an hour in us-east-1
+  {
+    name                = "main"
+    reason              = "The type that the job file names"
+    instance_type       = "ml.m5.2xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    next = {
+      host_memory = "larger-host"
+      disk        = "larger-volume"
+      capacity    = "other-capacity"
+      quota       = "other-capacity"
+    }
+    memory_percent = 1.9
+  },
+  # 1: ml.m5.2xlarge, at most 10 min. 60 GB of disk instead of 30
+  # FITS: at most 0.6 of 29.6 GiB per host (2%); 0.46 USD an hour in us-east-1
+  {
+    name                = "larger-volume"
+    reason              = "60 GB of disk instead of 30"
+    instance_type       = "ml.m5.2xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 60
+    max_runtime_seconds = 600
+    memory_percent      = 1.9
+  },
+  # 2: ml.m6i.2xlarge, at most 10 min. Another pool of capacity with no less memory, at the nearest price
+  # FITS: at most 0.6 of 29.6 GiB per host (2%); 0.46 USD an hour in us-east-1
+  {
+    name                = "other-capacity"
+    reason              = "Another pool of capacity with no less memory, at the nearest price"
+    instance_type       = "ml.m6i.2xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    next                = { host_memory = "larger-host" }
+    memory_percent      = 1.9
+  },
+  # 3: ml.r6i.2xlarge, at most 10 min. 59 GiB of usable host memory instead of 30
+  # FITS: at most 0.6 of 59.2 GiB per host (1%); 0.60 USD an hour in us-east-1
+  {
+    name                = "larger-host"
+    reason              = "59 GiB of usable host memory instead of 30"
+    instance_type       = "ml.r6i.2xlarge"
+    instance_count      = 1
+    spot                = false
+    volume_size_gb      = 30
+    max_runtime_seconds = 600
+    memory_percent      = 0.9
+  },
+]

@@ -1,0 +1,43 @@
+"""Trials told as one attempt: whose they are, and in how few words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sagefit.cloud.faults import Match
+from sagefit.runs.execution import attempt_index
+from sagefit.runs.tuning import Search, attempt_job
+
+RUN = "digits-261121-120000"
+SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("training_job", "job", "index"),
+    [
+        (f"{RUN}-0", f"{RUN}-0", 0),
+        (f"{RUN}-12c", f"{RUN}-12c", 12),
+        (f"{RUN}-0-001-0123abcd", f"{RUN}-0", 0),
+        (f"{RUN}-3b-017-0123abcd", f"{RUN}-3b", 3),
+        (f"{SCHEDULED}-1", f"{SCHEDULED}-1", 1),
+    ],
+)
+def test_a_trial_is_of_the_attempt_of_its_tuning_job(training_job: str, job: str, index: int) -> None:
+    assert attempt_job(training_job) == job
+    assert attempt_index(training_job) == index
+
+
+def test_what_a_search_says_of_itself() -> None:
+    search = Search("loss", 8, 3, 1, (f"{RUN}-0-005-0123abcd",), 0.25, f"{RUN}-0-002-0123abcd", "", {"rate": "0.1"})
+    assert str(search) == "3 of 8 trials completed, 1 failed, 1 running, best loss=0.25"
+    assert str(replace(search, most=None, failed=0, running=(), best=None)) == "3 trials completed"
+    assert search.told_by == search.best_job
+    assert replace(search, best_job="", failed_job="last").told_by == "last"
+
+
+def test_faults_meet_trials_by_job_and_attempt() -> None:
+    trial = f"{RUN}-1b-004-0123abcd"
+    assert Match(job="digits", attempt=1).matches(trial, "ml.m5.large")
+    assert not Match(job="digits", attempt=0).matches(trial, "ml.m5.large")
