@@ -158,7 +158,9 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 
 def defaults(model: Any) -> Spec:
     """The fields of a part of a job file that have a default, with it."""
-    fields = {name: field.default for name, field in model.model_fields.items() if not field.is_required()}
+    fields = {
+        field.alias or name: field.default for name, field in model.model_fields.items() if not field.is_required()
+    }
     return {name: value for name, value in fields.items() if not isinstance(value, Resources)}
 
 

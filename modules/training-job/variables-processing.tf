@@ -74,8 +74,8 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(try(s.code.arguments, [])) <= 100 && alltrue([for a in try(concat([s.code.entry_point], s.code.arguments), []) : length(a) >= 1 && length(a) <= 220])])
-    error_message = "processing[*].code: at most 100 arguments of 1 to 220 characters; a container takes 256 (API), of which the path of the code needs some. Shorten them, or put long values into a file of the code."
+    condition     = alltrue([for s in var.processing : length(try(s.code.arguments, [])) <= 100 && alltrue([for a in try(s.code.arguments, []) : length(a) >= 1 && length(a) <= 256]) && length(try(s.code.entry_point, "-")) <= 220])
+    error_message = "processing[*].code: at most 100 arguments of 1 to 256 characters (API), and 220 for entry_point, whose path in the container is one. Shorten them, or put long values into a file of the code."
   }
 
   validation {
@@ -119,7 +119,7 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(s.outputs) >= 1 && length(s.outputs) + (s.image.framework == "spark" ? 1 : 0) <= 10])
+    condition     = alltrue([for s in var.processing : length(s.outputs) >= 1 && length(s.outputs) + (s.image.framework == "spark" || can(regex("/sagemaker-spark-processing[:@]", coalesce(s.image.uri, "-"))) ? 1 : 0) <= 10])
     error_message = "processing[*].outputs: 1 to 10 (API), of which Spark's event log is one. Write several into folders of one output."
   }
 

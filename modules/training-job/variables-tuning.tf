@@ -41,7 +41,7 @@ variable "tuning" {
   }
 
   validation {
-    condition     = var.tuning == null || var.image.algorithm != null || contains(var.metric_definitions[*].name, try(var.tuning.objective.metric, "-"))
+    condition     = var.tuning == null || var.image.algorithm != null || var.image.algorithm_arn != null || contains(var.metric_definitions[*].name, try(var.tuning.objective.metric, "-"))
     error_message = "tuning.objective.metric: not among metric_definitions, so nobody would find it in the log. Add it there, or correct the name."
   }
 

@@ -3,30 +3,37 @@
 It runs with the Python of a training image, where there is no Sagefit. Argument: the row as JSON.
 """
 
+from __future__ import annotations
+
 import contextlib
+import importlib
 import json
 import os
 import sys
+import tempfile
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+Row = dict[str, Any]
+
 GROUPS = 3  # optimizer steps: from the second on, its state is there throughout
 
 
-class Layer(nn.Module):
+class Layer(nn.Module):  # type: ignore[misc]
     """A decoder layer in the manner of GPT-2: norms before attention and MLP."""
 
-    def __init__(self, row):
+    def __init__(self, row: Row) -> None:
         super().__init__()
         hidden, self.heads, self.drop = row["hidden"], row["heads"], 0.1 if row["dropout"] == "yes" else 0.0
         self.norms = nn.ModuleList([nn.LayerNorm(hidden), nn.LayerNorm(hidden)])
         self.qkv, self.out = nn.Linear(hidden, 3 * hidden), nn.Linear(hidden, hidden)
         self.up, self.down = nn.Linear(hidden, row["ffn"]), nn.Linear(row["ffn"], hidden)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         shape = (*x.shape[:2], self.heads, -1)
         q, k, v = (part.reshape(shape).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, dim=-1))
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.drop)
@@ -34,10 +41,10 @@ class Layer(nn.Module):
         return x + functional.dropout(self.down(functional.gelu(self.up(self.norms[1](x)))), self.drop)
 
 
-class Decoder(nn.Module):
+class Decoder(nn.Module):  # type: ignore[misc]
     """A language model of such layers; the head has weights of its own unless the row says tied."""
 
-    def __init__(self, row):
+    def __init__(self, row: Row) -> None:
         super().__init__()
         self.checkpointing = row["gradient_checkpointing"] == "yes"
         self.tokens = nn.Embedding(row["vocab"], row["hidden"])
@@ -47,17 +54,16 @@ class Decoder(nn.Module):
         if row["tied"] == "yes":
             self.head.weight = self.tokens.weight
 
-    def forward(self, ids):
+    def forward(self, ids: Any) -> Any:
         x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
         for layer in self.layers:
             x = checkpoint(layer, x, use_reentrant=False) if self.checkpointing else layer(x)
         return self.head(self.norm(x))
 
 
-def hugging_face(row):
+def hugging_face(row: Row) -> Any:
     """A model of transformers with random weights, by its kind."""
-    import transformers as hf
-
+    hf = importlib.import_module("transformers")
     names = {
         "vocab_size": "vocab",
         "hidden_size": "hidden",
@@ -88,15 +94,14 @@ def hugging_face(row):
     if row["gradient_checkpointing"] == "yes":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if row["method"] == "lora":
-        import peft
-
+        peft = importlib.import_module("peft")
         if row["gradient_checkpointing"] == "yes":
             model.enable_input_require_grads()
         model = peft.get_peft_model(model, peft.LoraConfig(r=row["lora_rank"], target_modules="all-linear"))
     return model
 
 
-def batch_of(row, generator):
+def batch_of(row: Row, generator: Any) -> tuple[Any, Any]:
     """One micro-batch: inputs and labels."""
     size = row["micro_batch"]
     if row["family"] == "vision":
@@ -106,7 +111,7 @@ def batch_of(row, generator):
     return ids, torch.zeros(size, dtype=torch.long) if row["head"] == "classification" else ids
 
 
-def loss_of(model, row, inputs, labels):
+def loss_of(model: Any, row: Row, inputs: Any, labels: Any) -> Any:
     """The loss of one micro-batch, averaged over the group it belongs to."""
     mixed = row["precision"] == "bf16-mixed"
     with torch.autocast("cpu", torch.bfloat16) if mixed else contextlib.nullcontext():
@@ -118,7 +123,7 @@ def loss_of(model, row, inputs, labels):
         return functional.cross_entropy(scores.flatten(0, 1), labels.flatten()) / row["accumulation"]
 
 
-def optimizer_of(model, row):
+def optimizer_of(model: Any, row: Row) -> Any:
     """The optimizer by the planner's name for it."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if row["optimizer"] == "adamw":
@@ -126,7 +131,7 @@ def optimizer_of(model, row):
     return torch.optim.SGD(trained, lr=1e-3, momentum=0.9 if row["optimizer"] == "sgd-momentum" else 0.0)
 
 
-def loop(model, row):
+def loop(model: Any, row: Row) -> None:
     """Training as one writes it by hand."""
     generator = torch.Generator().manual_seed(0)
     optimizer = optimizer_of(model, row)
@@ -137,12 +142,9 @@ def loop(model, row):
         optimizer.zero_grad(set_to_none=True)
 
 
-def trainer(model, row):
+def trainer(model: Any, row: Row) -> None:
     """Training by Hugging Face's Trainer."""
-    import tempfile
-
-    import transformers as hf
-
+    hf = importlib.import_module("transformers")
     generator = torch.Generator().manual_seed(0)
     count = GROUPS * row["accumulation"] * row["micro_batch"]
     samples = [batch_of(row | {"micro_batch": 1}, generator) for _ in range(count)]
@@ -163,20 +165,13 @@ def trainer(model, row):
         hf.Trainer(model=model, args=options, train_dataset=data).train()
 
 
-def main():
+def main() -> None:
     row = json.loads(sys.argv[1])
     torch.manual_seed(0)
     torch.set_num_threads(2)
-    if row["family"] == "none":
-        if row["image"] == "huggingface":
-            import transformers
-
-            transformers.Trainer  # noqa: B018 - loads it
-        parameters = 0
-    else:
-        model = hugging_face(row) if row["image"] == "huggingface" else Decoder(row)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        (trainer if row["stack"] == "hf-trainer" else loop)(model, row)
+    model = hugging_face(row) if row["image"] == "huggingface" else Decoder(row)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    (trainer if row["stack"] == "hf-trainer" else loop)(model, row)
     print(json.dumps({"params": parameters, "torch": torch.__version__}), flush=True)
     os._exit(0)  # the end of an interpreter takes memory of its own
 

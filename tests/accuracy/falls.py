@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from accuracy.runs import Run
 from sagefit.memory import Workload
@@ -39,7 +40,7 @@ class Fall:
         return abs(self.predicted - self.measured)
 
 
-def _sets(**changed: object) -> Change:
+def _sets(**changed: Any) -> Change:
     """Whether the second workload is the first with these fields."""
     return lambda before, after: before != after and replace(before, **changed) == after
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sagefit.cloud.images import environment
 
@@ -27,9 +28,11 @@ COLUMNS = [
     "torch",
 ]
 
-_GPT = {"image": "pytorch", "mlp": "plain", "norm": "layer", "architecture": "decoder"}
-_HF = {"image": "huggingface", "kv_heads": 6}
-MODELS = {
+Row = dict[str, Any]
+
+_GPT: Row = {"image": "pytorch", "mlp": "plain", "norm": "layer", "architecture": "decoder"}
+_HF: Row = {"image": "huggingface", "kv_heads": 6}
+MODELS: dict[str, Row] = {
     "gpt-11m": _GPT | {"layers": 6, "hidden": 384, "heads": 6, "ffn": 1536, "vocab": 256, "sequence_length": 256},
     "gpt-34m": _GPT | {"layers": 8, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 8192, "sequence_length": 256},
     "gpt-57m": _GPT | {"layers": 8, "hidden": 768, "heads": 12, "ffn": 3072, "vocab": 256, "sequence_length": 128},
@@ -54,7 +57,7 @@ MODELS = {
         "sequence_length": 128,
     },
 }
-DEFAULTS = {
+DEFAULTS: Row = {
     "family": "transformer",
     "architecture": "decoder",
     "encoder_layers": 0,
@@ -76,10 +79,12 @@ DEFAULTS = {
     "loss": "default",
     "malloc": "default",
 }
-CHECKPOINTING, BF16 = {"gradient_checkpointing": "yes"}, {"precision": "bf16-mixed"}
-FIXED = {"malloc": "fixed"}  # freed blocks of 128 KiB and more go back to the kernel, as before anything was freed
-LORA, TRAINER = {"method": "lora"}, {"stack": "hf-trainer"}
-GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
+CHECKPOINTING: Row = {"gradient_checkpointing": "yes"}
+BF16: Row = {"precision": "bf16-mixed"}
+FIXED: Row = {"malloc": "fixed"}  # freed blocks of 128 KiB and more go back to the kernel, as before anything was freed
+LORA: Row = {"method": "lora"}
+TRAINER: Row = {"stack": "hf-trainer"}
+GROUPS: dict[str, list[tuple[tuple[int, ...], Row]]] = {
     "gpt-11m": [
         ((4, 8, 16, 32), {}),
         ((8, 16, 32), CHECKPOINTING),
@@ -139,7 +144,7 @@ GROUPS: dict[str, list[tuple[tuple[int, ...], dict[str, object]]]] = {
 }
 
 
-def configurations() -> Iterator[dict[str, object]]:
+def configurations() -> Iterator[Row]:
     """The rows to measure, without what is measured."""
     for model, groups in GROUPS.items():
         shape = MODELS.get(model) or {"family": "vision", "image": "huggingface", "image_size": 224}
@@ -147,14 +152,14 @@ def configurations() -> Iterator[dict[str, object]]:
             for micro_batch in batches:
                 row = DEFAULTS | shape | changes | {"model": model, "micro_batch": micro_batch}
                 if row["family"] == "transformer":
-                    heads, hidden = int(str(row["heads"])), int(str(row["hidden"]))
+                    heads, hidden = row["heads"], row["hidden"]
                     row = row | {"head_dim": hidden // heads, "kv_heads": row.get("kv_heads", heads)}
                 yield row
 
 
-def measure(row: dict[str, object]) -> dict[str, object]:
+def measure(row: Row) -> Row:
     """``row`` with the peak in GiB, the number of parameters and the release of torch."""
-    python = environment(str(row["image"])) / "bin" / "python"
+    python = environment(row["image"]) / "bin" / "python"
     command = [str(python), str(HERE / "cpu_training.py"), json.dumps(row)]
     settings = {"HF_HUB_OFFLINE": "1", "OMP_WAIT_POLICY": "PASSIVE"}  # threads that wait leave the machine to others
     if row["malloc"] == "fixed":
@@ -165,12 +170,13 @@ def measure(row: dict[str, object]) -> dict[str, object]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{row} failed")
-    return row | json.loads(told.splitlines()[-1]) | {"measured_gib": f"{usage.ru_maxrss / 1024**2:.4f}"}
+    learned: Row = json.loads(told.splitlines()[-1])
+    return row | learned | {"measured_gib": f"{usage.ru_maxrss / 1024**2:.4f}"}
 
 
 def main(arguments: list[str]) -> None:
     """Measure what is missing and write the table."""
-    kept: dict[str, dict[str, object]] = {}
+    kept: dict[str, Row] = {}
     if TABLE.is_file() and "--again" not in arguments:
         with TABLE.open(newline="", encoding="utf-8") as file:
             kept = {_identity(row): dict(row) for row in csv.DictReader(file)}
@@ -185,7 +191,7 @@ def main(arguments: list[str]) -> None:
             table.writerows(rows)
 
 
-def _identity(row: dict[str, object]) -> str:
+def _identity(row: Row) -> str:
     told = ("id", "measured_gib", "params", "torch")
     return " ".join(str(row.get(name, "")) for name in COLUMNS if name not in told)
 

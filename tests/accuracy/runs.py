@@ -32,10 +32,9 @@ class Run:
     def comparable(self) -> float:
         """The point estimate in GiB, without the parts that the metric does not count."""
         prediction = predict(self.workload, self.placement)
-        estimate = prediction and (prediction.gpu or prediction.host)
-        if estimate is None:
+        if prediction is None:
             raise ValueError(f"{self.id} has no prediction")
-        parts = estimate.parts
+        parts = (prediction.gpu or prediction.host).parts
         return sum(size for part, size in parts.items() if part not in LEFT_OUT[self.metric])
 
     @property

@@ -10,6 +10,7 @@ import pytest
 from job_files import AUTO, write_job
 from sagefit import deploy
 from sagefit.errors import INVALID, SagefitError
+from sagefit.gitops.stacks import inputs, job_stack
 from sagefit.job import load_job
 from sagefit.platform import Buckets, Platform
 from sagefit.render import render
@@ -141,3 +142,14 @@ def test_a_platform_elsewhere_may_lack_an_image(
         deploy.check(job, platform)
     assert "digits.yaml:" in caught.value.message
     assert caught.value.exit_code == INVALID
+
+
+def test_an_own_image_is_part_of_what_a_job_is_made_from(tmp_path: Path) -> None:
+    """So `sagefit changed` names the job, and a plan is stale, when the image or its sources change."""
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "Dockerfile").touch()
+    own = {"repository": "", "tag": "1", "build": "image"}
+    stack = job_stack(load_job(str(write_job(tmp_path, {"image": own}))))
+    made_from = {item.path: item.what for item in inputs(stack)}
+    assert made_from[tmp_path / "digits.image.json"] == "pinned image"
+    assert made_from[tmp_path / "image"] == "sources of the image"

@@ -101,7 +101,7 @@ run "arguments_are_short" {
   command = plan
 
   variables {
-    processing = [{ name = "a", image = { uri = "x/y:1" }, outputs = ["o"], instance_type = "ml.m5.large", code = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [join("", [for i in range(221) : "x"])] } }]
+    processing = [{ name = "a", image = { uri = "x/y:1" }, outputs = ["o"], instance_type = "ml.m5.large", code = { source_dir = "tests/fixtures/code", entry_point = "train.py", arguments = [join("", [for i in range(257) : "x"])] } }]
   }
 
   expect_failures = [var.processing]

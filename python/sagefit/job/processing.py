@@ -22,10 +22,10 @@ from sagefit.job.source import Key
 from sagefit.job.values import as_text
 from sagefit.paths import TRAINING_JOB_MODULE
 
-SPARK = "spark"
+EVENTS = "spark-events"
 _MOST_DATA = 10  # inputs of a processing job, and outputs
 _MOST_VARIABLES, _VALUE = 100, 256
-_MOST_ARGUMENTS = 100
+_MOST_ARGUMENTS, _LONGEST_PATH = 100, 220  # of a path below /opt/ml/processing/input/code
 
 
 def step_problems(job: Job) -> Iterator[Problem]:
@@ -97,6 +97,9 @@ def _own(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
     if step.code and len(step.code.arguments) > _MOST_ARGUMENTS:
         message = f"{len(step.code.arguments)} arguments; a processing job takes {_MOST_ARGUMENTS}"
         yield Problem(("code", "arguments"), message, "put the rest into a file of the code")
+    if step.code and len(step.code.entry_point) > _LONGEST_PATH:
+        message = f"{len(step.code.entry_point)} characters; its path in the container may have 256"
+        yield Problem(("code", "entry_point"), message, f"use a path of at most {_LONGEST_PATH} characters")
 
 
 def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
@@ -117,7 +120,7 @@ def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem
 
 
 def _outputs(step: Step) -> Iterator[Problem]:
-    most = _MOST_DATA - (step.image.framework == SPARK)
+    most = _MOST_DATA - step.image.is_spark
     if len(step.outputs) > most:
         message = f"{len(step.outputs)} outputs; a processing job takes {_MOST_DATA}, Spark's event log being one"
         yield Problem(("outputs",), message, "write several into folders of one output")
@@ -128,11 +131,8 @@ def _outputs(step: Step) -> Iterator[Problem]:
             yield Problem(field, message, "rename it")
         if step.outputs.index(name) != index:
             yield Problem(field, f"{name!r} is the name of an earlier output", "rename it")
-        if name == EVENTS and step.image.framework == SPARK:
+        if name == EVENTS:
             yield Problem(field, f"{EVENTS!r} is where Spark's event log goes", "rename it")
-
-
-EVENTS = "spark-events"
 
 
 def _origin(field: Key, origin: str, known: dict[str, Collection[str]], what: str) -> Iterator[Problem]:

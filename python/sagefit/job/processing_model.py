@@ -5,6 +5,7 @@ Limits come from the CreateProcessingJob API reference.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -26,6 +27,11 @@ class StepImage(Fields):
     framework: str | None = None
     version: str | None = None
     python_version: str | None = None
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether it is SageMaker's Spark image, which has a starter and an event log of its own."""
+        return self.framework == "spark" or bool(re.search(r"/sagemaker-spark-processing[:@]", self.uri or ""))
 
 
 class StepInput(Source):

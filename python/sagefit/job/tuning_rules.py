@@ -123,7 +123,8 @@ def _fixed(job: Job, tuning: Tuning) -> Iterator[Problem]:
 
 def _objective(job: Job, tuning: Tuning) -> Iterator[Problem]:
     names = [metric.name for metric in job.metrics]
-    if job.image.algorithm is None and tuning.objective.metric not in names:
+    brings_its_own = job.image.algorithm is not None or job.image.algorithm_arn is not None
+    if not brings_its_own and tuning.objective.metric not in names:
         known = ", ".join(names) if names else "there are none"
         yield Problem(
             ("tuning", "objective", "metric"),

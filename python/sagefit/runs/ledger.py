@@ -35,7 +35,8 @@ class AttemptRecord:
     say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
     ``routed_by`` is the class that the run went on with where it is another: a state machine reads ``failure_reason``
     alone, and ``outcome`` comes from logs and utilisation too. ``search`` is what a tuning job has tried, which is then
-    the ``training_job`` of the attempt.
+    the ``training_job`` of the attempt. ``groups`` are its instance groups in words, and ``start_seconds`` the time
+    from its creation to the start of the script.
     """
 
     index: int
@@ -64,6 +65,7 @@ class AttemptRecord:
     failure_reason: str = ""
     routed_by: str = ""
     groups: list[str] = field(default_factory=list)
+    start_seconds: float | None = None
     search: Search | None = None
 
     @property
@@ -145,6 +147,13 @@ def _read(name: str, training_job: str, region: str) -> AttemptRecord:
     return _attempt(name, region) if name == training_job else searched(name, region, _attempt)
 
 
+def _start_seconds(job: dict[str, Any]) -> float | None:
+    """From the creation of a training job to the start of its script: instances, image and data; None before it."""
+    steps = job.get("SecondaryStatusTransitions", [])
+    began = next((step["StartTime"] for step in steps if step["Status"] == "Training"), None)
+    return round((began - job["CreationTime"]).total_seconds(), 1) if began else None
+
+
 def _attempt(name: str, region: str) -> AttemptRecord:
     job: dict[str, Any] = dict(sagemaker().describe_training_job(TrainingJobName=name))
     resources = job.get("ResourceConfig", {})
@@ -176,6 +185,7 @@ def _attempt(name: str, region: str) -> AttemptRecord:
         instance_type=one.instance_type,
         instance_count=sum(each.instance_count for each in groups) or one.instance_count,
         groups=[str(each) for each in groups],
+        start_seconds=_start_seconds(job),
         spot=bool(job.get("EnableManagedSpotTraining")),
         training_job=name,
         status=secondary,
