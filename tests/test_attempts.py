@@ -260,9 +260,11 @@ def test_without_a_gpu_the_remedies_of_tensors_relieve_the_host() -> None:
         path.append(attempts[path[-1].next["host_memory"]])
     assert [attempt.name for attempt in path] == ["main", "accumulate-2", "checkpointing", "larger-host"]
     assert path[1].hyperparameters == {"per_device_train_batch_size": "16", "gradient_accumulation_steps": "2"}
-    assert path[2].hyperparameters == path[3].hyperparameters == path[1].hyperparameters | {
-        "gradient_checkpointing": "true"
-    }
+    assert (
+        path[2].hyperparameters
+        == path[3].hyperparameters
+        == path[1].hyperparameters | {"gradient_checkpointing": "true"}
+    )
     shares = [attempt.fit.host_share or 0 for attempt in path if attempt.fit]
     assert shares == sorted(shares, reverse=True)
     assert not any(kind == "gpu_memory" for _, kind, _ in edges(list(attempts.values())))

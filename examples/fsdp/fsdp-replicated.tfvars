@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 0b11f25bf599302c
+# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 40c736bc65dc3a4e
 
 name        = "fsdp-replicated"
 platform    = "dev"
@@ -8,7 +8,7 @@ image              = { framework = "pytorch", version = "2.6" }
 code               = { source_dir = "../examples/fsdp/code", entry_point = "train.py" }
 channels           = { train = { local_path = "../examples/quickstart/data/train" } }
 hyperparameters    = { batch_size = "2", layers = "8", sharding = "none", steps = "4", width = "512" }
-environment        = { MALLOC_MMAP_THRESHOLD_ = "1048576" }
+environment        = { MALLOC_MMAP_THRESHOLD_ = "131072" }
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }

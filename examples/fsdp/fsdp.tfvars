@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 363f2652c20b2c30
+# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 3b1b3e1b62338029
 
 name        = "fsdp"
 platform    = "dev"
@@ -8,7 +8,7 @@ image              = { framework = "pytorch", version = "2.6" }
 code               = { source_dir = "../examples/fsdp/code", entry_point = "train.py" }
 channels           = { train = { local_path = "../examples/quickstart/data/train" } }
 hyperparameters    = { batch_size = "2", layers = "8", sharding = "zero3", steps = "4", width = "512" }
-environment        = { MALLOC_MMAP_THRESHOLD_ = "1048576" }
+environment        = { MALLOC_MMAP_THRESHOLD_ = "131072" }
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }

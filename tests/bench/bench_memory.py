@@ -212,7 +212,7 @@ Left out, because the configuration is not published in full or cannot be said i
 - Mixtures of experts, encoder-decoders other than T5, FSDP outside torchtitan, Megatron and host memory beside a GPU
   have no measured runs here. Bounds of that host memory are margins of 15 % (30 % for tabular data), not quantiles.
 - On the CPU nothing larger than the models above was run, no other release of torch or C library, one host only, and
-  no evaluation, checkpoint or loader workers.
+  no traced model, evaluation, checkpoint or loader workers.
 """.replace("{{stack}}", lomo.FITTED)
 
 

@@ -12,6 +12,8 @@ from cloud.aws_user import Aws
 from sagefit.cloud import control, images
 from sagefit.errors import SagefitError
 
+pytestmark = pytest.mark.xdist_group("cloud-with-slow-instances")  # one cloud of that kind is enough
+
 START_SECONDS = 2.0
 POOLED = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10, "KeepAlivePeriodInSeconds": 600}
 CACHE = """

@@ -132,7 +132,8 @@ def test_a_kept_trace_is_used_for_every_batch_and_remedy(home: Path) -> None:
 
 
 def test_a_trace_alone_chooses_an_instance(home: Path) -> None:
-    job = traced_job(home, attempts="auto", resources={"instance_type": "auto", "max_runtime": "20m"})
+    image = {"framework": "pytorch", "version": "2.6"}  # it has images for GPU instances
+    job = traced_job(home, attempts="auto", resources={"instance_type": "auto", "max_runtime": "20m"}, image=image)
     keep(job)
     fit = plan_attempts(job)[0].fit
     assert fit
