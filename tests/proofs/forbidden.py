@@ -84,7 +84,8 @@ def to_a_machine(document: dict[str, Any], job: str, request: dict[str, Any]) ->
 def to_a_tuning_machine(document: dict[str, Any], job: str) -> list[Call]:
     """A machine that tunes makes no training jobs itself, and reads those of its own searches only."""
     own, elsewhere = tuning_job(document, job), tuning_job(document, "another-job")
-    small: dict[str, str | list[str]] = {"sagemaker:InstanceTypes": ["ml.m5.large"], "sagemaker:MaxRuntimeInSeconds": "60"}
+    small: dict[str, str | list[str]] = {"sagemaker:MaxRuntimeInSeconds": "60"}
+    small["sagemaker:InstanceTypes"] = ["ml.m5.large"]
     kinds = small | {"sagemaker:InstanceTypes": ["ml.p5.48xlarge"]}
     return [
         Call("sagemaker:CreateTrainingJob", training_job(document, job), small),
