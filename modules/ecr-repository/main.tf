@@ -2,8 +2,15 @@ locals {
   name = var.name == null ? var.context.prefix : "${var.context.prefix}-${var.name}"
   arn  = "arn:${var.context.partition}:ecr:${var.context.region}:${var.context.account_id}:repository/${local.name}"
 
-  _dns_suffix = startswith(var.context.partition, "aws-cn") ? "amazonaws.com.cn" : "amazonaws.com"
-  url         = "${var.context.account_id}.dkr.ecr.${var.context.region}.${local._dns_suffix}/${local.name}"
+  _dns_suffix = lookup({
+    aws-cn    = "amazonaws.com.cn"
+    aws-eusc  = "amazonaws.eu"
+    aws-iso   = "c2s.ic.gov"
+    aws-iso-b = "sc2s.sgov.gov"
+    aws-iso-e = "cloud.adc-e.uk"
+    aws-iso-f = "csp.hci.ic.gov"
+  }, var.context.partition, "amazonaws.com")
+  url = "${var.context.account_id}.dkr.ecr.${var.context.region}.${local._dns_suffix}/${local.name}"
 
   # ECR wants the rule for any image to have the highest priority number.
   lifecycle_rules = concat(

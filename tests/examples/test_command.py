@@ -56,7 +56,7 @@ def test_examples_are_run_and_kept(tmp_path: Path) -> None:
     kept = json.loads((tree / "examples" / "results.json").read_text(encoding="utf-8"))
     assert [row["job"] for row in kept["jobs"]] == ["far", "minimal"]
     page = (tree / "examples" / "minimal" / "README.md").read_text(encoding="utf-8")
-    assert f"loss={rows['minimal']['metrics']['loss']:.4g} |" in page
+    assert f"loss={rows['minimal']['metrics']['loss']:.5g} |" in page
     overview = (tree / "examples" / "README.md").read_text(encoding="utf-8")
     assert "| [far](far/README.md) | Far. | AWS |" in overview
     assert "far is planned only: it is far away." in overview

@@ -25,8 +25,8 @@ def comments(path: Path) -> list[str]:
 
 
 def body(path: Path) -> str:
-    """What a job renders to, without its name, its paths and the lay-out, which depends on their length."""
-    text = render(load_job(str(path))).split("\n", 1)[1]
+    """What a job renders to, without comments, its name, its paths and the lay-out, which depends on their length."""
+    text = re.sub(r"^ *#.*", "", render(load_job(str(path))), flags=re.MULTILINE)
     text = re.sub(r'"\.\./[^"]*"', "PATH", text).replace(f'"{path.stem}"', "NAME", 1)
     return re.sub(r"[\s,]+", " ", text)
 

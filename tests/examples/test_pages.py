@@ -67,7 +67,7 @@ def test_a_row_says_which_attempt_completed() -> None:
         "2 of 3: streaming, after host_memory",
         "0.20, at most 0.25",
         "0.21",
-        "loss=0.1235",
+        "loss=0.12346",
     )
     row = cells(Result("a", "a", "failed", 3, steps[:1], {}))
     assert row == ("a", "failed", "1 of 3: in-memory (host_memory)", "0.50, at most 0.60", "0.70", "")

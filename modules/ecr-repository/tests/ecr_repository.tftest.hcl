@@ -57,6 +57,19 @@ run "china_has_its_own_domain" {
   }
 }
 
+run "the_sovereign_cloud_has_its_own_domain" {
+  command = plan
+
+  variables {
+    context = { partition = "aws-eusc", region = "eusc-de-east-1", account_id = "123456789012", prefix = "sagefit-test" }
+  }
+
+  assert {
+    condition     = output.url == "123456789012.dkr.ecr.eusc-de-east-1.amazonaws.eu/sagefit-test"
+    error_message = "Addresses of a partition end in its own domain."
+  }
+}
+
 run "lifecycle_expires_untagged_only_by_default" {
   command = plan
 

@@ -20,7 +20,7 @@ def cells(result: Result) -> tuple[str, ...]:
         _attempts(result),
         _predicted(last),
         f"{last.measured_gib:.2f}" if last and last.measured_gib is not None else "",
-        ", ".join(f"{name}={value:.4g}" for name, value in result.metrics.items()),
+        ", ".join(f"{name}={value:.5g}" for name, value in result.metrics.items()),
     )
 
 
