@@ -63,7 +63,7 @@ variable "context" {
   }
 
   validation {
-    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.context.region))
+    condition     = can(regex("^[a-z]{2,4}(-[a-z]+)+-[0-9]$", var.context.region))
     error_message = "context.region must be a Region name such as us-east-1."
   }
 
