@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,6 @@ def broken(example: Example, result: Result) -> Iterator[str]:
             yield f"{name} is {value}, promised is {least} to {most}"
     yield from _peak(result, promised.get("within"))
     yield from _remedies(result)
-
-
-def saved(example: Example, rows: Mapping[str, Result]) -> Iterator[str]:
-    """What is wrong with the promise (``less_than``) that a job needs less than another, as is predicted of both."""
-    other = rows[PROMISED[example.name]["less_than"]].last
-    yield from _falls(other, rows[example.name].last)
 
 
 def _remedies(result: Result) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.promises import EXAMPLES, PROMISED, RUNNABLE, broken, saved
+from examples.promises import EXAMPLES, RUNNABLE, broken
 from sagefit.examples import Result, Step, pages
 from sagefit.examples.table import HEADINGS, cells, markdown
 from sagefit.paths import EXAMPLES as FOLDER
@@ -38,8 +38,10 @@ def test_what_is_shown_is_what_is_promised(name: str) -> None:
 
 
 def test_a_remedy_saves_what_is_predicted() -> None:
-    compared = [name for name, promised in PROMISED.items() if "less_than" in promised]
-    assert {name: said for name in compared if (said := list(saved(RUNNABLE[name], ROWS)))} == {}
+    """Within an eighth of the larger peak, which is the error that examples/README.md states."""
+    falls = {name: fall for name, _, fall in pages.savings(ROWS)}
+    assert set(falls) == {name for name, example in EXAMPLES.items() if example.compared_with}
+    assert {name: fall for name, fall in falls.items() if min(fall) <= 0 or abs(fall[0] - fall[1]) > 0.125} == {}
 
 
 def test_a_remedy_that_saves_nothing_is_found() -> None:

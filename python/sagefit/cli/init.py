@@ -34,7 +34,7 @@ def init_command(
     out.print(f"next: make size NAME={name}")
     if example.planned_only:
         out.print(f"      make job NAME={name}")
-        err.print(Text(f"the embedded cloud cannot run it: {example.planned_only}"), soft_wrap=True)
+        err.print(Text(f"planned only: {example.planned_only}"), soft_wrap=True)
     else:
         out.print(f"      make job NAME={name} CLOUD=local")
     err.print(f"what it shows: {display(example.path.parent)}/README.md")

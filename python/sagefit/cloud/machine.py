@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import socket
 from collections.abc import Callable, Mapping
@@ -22,6 +24,8 @@ from sagefit.cloud.record import INSTANCE_VARIABLE
 GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
 _GRACE_SECONDS = 120.0
 _GIB = 1024**3
+_PORTS = range(20000, 32000)
+_RANDOM = random.SystemRandom()  # two clouds must not draw alike
 _DISK_SHARE = 4  # a host's volume may take this part of the machine's free memory
 
 
@@ -136,7 +140,13 @@ def framework_of(image: str) -> str:
 
 
 def free_port() -> int:
-    """A port for the hosts of one job to meet at: several jobs share this machine."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port for the hosts of one job to meet at: several jobs share this machine.
+
+    It is outside of the range from which systems take ports of their own accord (from 32768 on Linux, 49152 elsewhere):
+    the script listens seconds later, and nobody may have it until then.
+    """
+    for port in _RANDOM.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise JobFailedError(f"InternalServerError: no port from {_PORTS.start} to {_PORTS.stop - 1} is free here")

@@ -15,6 +15,7 @@ from sagefit.paths import EXAMPLES
 
 FAULTS = "faults.yaml"
 _PLANNED_ONLY = "Planned only:"
+_COMPARED = re.compile(r"^Compared with: (?P<job>[\w.-]+)\.yaml$")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class Example:
         """Why the embedded cloud cannot run it, from a comment that begins with ``Planned only:``; empty if it can."""
         _, found, reason = " ".join(self._comments()).partition(_PLANNED_ONLY)
         return re.split(r"(?<=\.)\s", reason.strip(), maxsplit=1)[0] if found else ""
+
+    @property
+    def compared_with(self) -> str:
+        """The name of the job that this one needs less memory than; empty where there is none."""
+        found = [match["job"] for line in self._comments() if (match := _COMPARED.match(line))]
+        return f"{self.folder}/{found[0]}" if found else ""
 
     def _comments(self) -> list[str]:
         lines = self.path.read_text(encoding="utf-8").splitlines()

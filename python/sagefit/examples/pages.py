@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def pages(results: Results) -> dict[Path, str]:
     for folder in sorted({example.path.parent for example in examples}):
         rows = [row for row in results.rows if row.example == folder.name]
         found[folder / "README.md"] = _table(rows, results)
-    found[OVERVIEW] = _overview(examples) + "\n" + _table(results.rows, results)
+    found[OVERVIEW] = "\n".join([_overview(examples), _table(results.rows, results), *_savings(results.rows)])
     return {page: text for page, block in found.items() if page.exists() and (text := _with_block(page, block))}
 
 
@@ -123,6 +123,36 @@ def _overview(examples: Sequence[Example]) -> str:
         for example in examples
     ]
     return markdown(("example", "shows", "runs on"), rows)
+
+
+def _savings(rows: Sequence[Result]) -> Iterator[str]:
+    """How much less each example needs than the one it is compared with, predicted and measured."""
+    table = [
+        (name, other.name, *(f"{100 * fall:.0f} %" for fall in falls))
+        for name, other, falls in savings({row.name: row for row in rows})
+    ]
+    if table:
+        yield "What each remedy saves of a host's peak:\n"
+        yield markdown(("job", "instead of", "predicted", "measured"), table)
+
+
+def savings(rows: Mapping[str, Result]) -> Iterator[tuple[str, Result, tuple[float, float]]]:
+    """Each example that is compared: its name, the other, and by which share its peak is lower, predicted and measured.
+
+    Raises ValueError where a peak of a comparison is missing.
+    """
+    for example in all_examples():
+        less, more = rows.get(example.name), rows.get(example.compared_with)
+        if less is None or more is None:
+            continue
+        yield example.name, more, (_fall(more, less, "predicted_gib"), _fall(more, less, "measured_gib"))
+
+
+def _fall(more: Result, less: Result, of: str) -> float:
+    high, low = getattr(more.last, of, None), getattr(less.last, of, None)
+    if not high or not low:
+        raise ValueError(f"{less.name} is compared with {more.name}, and one of them has no {of}")
+    return 1 - float(low / high)
 
 
 def _frameworks(example: Example) -> set[str]:
