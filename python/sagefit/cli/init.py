@@ -11,6 +11,7 @@ from rich.text import Text
 from sagefit.console import command, err, out
 from sagefit.errors import SagefitError
 from sagefit.examples.template import create, template, templates
+from sagefit.job import load_job
 from sagefit.paths import display
 
 app = typer.Typer()
@@ -31,12 +32,12 @@ def init_command(
     example = template(like)
     for path in create(name, example):
         err.print(f"{display(path)} written")
-    out.print(f"next: make size NAME={name}")
+    cloud = "" if example.planned_only else " CLOUD=local"
+    image = [f"make image NAME={name}"] if load_job(str(example.path)).image.build else []
+    for index, line in enumerate([*image, f"make size NAME={name}", f"make job NAME={name}{cloud}"]):
+        out.print(f"{'      ' if index else 'next: '}{line}")
     if example.planned_only:
-        out.print(f"      make job NAME={name}")
         err.print(Text(f"planned only: {example.planned_only}"), soft_wrap=True)
-    else:
-        out.print(f"      make job NAME={name} CLOUD=local")
     err.print(f"what it shows: {display(example.path.parent)}/README.md")
 
 
