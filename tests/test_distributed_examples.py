@@ -59,11 +59,12 @@ def test_two_ranks_learn_as_one_with_the_same_batch(tmp_path: Path) -> None:
 
 def test_fsdp_keeps_a_part_on_each_rank_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     small = ("--width", "64", "--layers", "2")
-    said = ranks(2, "fsdp", tmp_path, *small, "--steps", "2")
+    said = ranks(2, "fsdp", tmp_path, *small, "--steps", "2", "--save_steps", "1")
     kept = [tuple(map(int, pair)) for pair in re.findall(r"keeps (\d+) of (\d+) parameters", said)]
     assert len(kept) == 2
     assert sum(own for own, _ in kept) == kept[0][1]
     assert all(own < 0.55 * total for own, total in kept)
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"1", "2"}
     names = {path.name for path in (tmp_path / "checkpoints" / "2").iterdir()}
     assert names == {".metadata", "__0_0.distcp", "__1_0.distcp"}
     resumed = ranks(2, "fsdp", tmp_path, *small, "--steps", "3")

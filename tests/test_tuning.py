@@ -142,3 +142,11 @@ def test_a_grid_leaves_the_number_of_trials_to_sagemaker(tmp_path: Path) -> None
     assert "max_jobs" not in text
     assert 'values = ["true", "false"]' in text
     assert "at most 4 x 20 min" in text
+
+
+def test_long_values_to_try_count_in_the_request(tmp_path: Path) -> None:
+    ranges = {f"r{n}": [f"{m:02}" + "x" * 250 for m in range(30)] for n in range(20)}
+    job = load_job(str(write_job(tmp_path, searching(**{"tuning.ranges": ranges}))))
+    with pytest.raises(SagefitError, match="131,072 fit") as refused:
+        plan_attempts(job)
+    assert "tuning.ranges" in str(refused.value.message)

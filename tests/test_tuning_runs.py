@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from sagefit.cloud.faults import Match
+from sagefit.cloud.tuning import TuningJob
+from sagefit.runs import AttemptRecord, tuning
 from sagefit.runs.execution import attempt_index
-from sagefit.runs.tuning import Search, attempt_job
+from sagefit.runs.tuning import Search, attempt_job, searched
 
 RUN = "digits-261121-120000"
 SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"
@@ -21,6 +25,7 @@ SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"
         (f"{RUN}-12c", f"{RUN}-12c", 12),
         (f"{RUN}-0-001-0123abcd", f"{RUN}-0", 0),
         (f"{RUN}-3b-017-0123abcd", f"{RUN}-3b", 3),
+        (f"{RUN}-0-10000-0123abcd", f"{RUN}-0", 0),
         (f"{SCHEDULED}-1", f"{SCHEDULED}-1", 1),
     ],
 )
@@ -41,3 +46,36 @@ def test_faults_meet_trials_by_job_and_attempt() -> None:
     trial = f"{RUN}-1b-004-0123abcd"
     assert Match(job="digits", attempt=1).matches(trial, "ml.m5.large")
     assert not Match(job="digits", attempt=0).matches(trial, "ml.m5.large")
+    assert Match(job="digits", attempt=1).matches(f"{RUN}-1-1000-0123abcd", "ml.m5.large")
+
+
+@pytest.mark.parametrize(("status", "outcome"), [("InProgress", ""), ("Completed", "completed")])
+def test_a_search_whose_list_is_behind_is_told_by_the_trial_that_is_known(
+    monkeypatch: pytest.MonkeyPatch, status: str, outcome: str
+) -> None:
+    """AWS's lists may be behind, the embedded cloud's never is; so SageMaker's answers are replaced."""
+    job: dict[str, Any] = {
+        "HyperParameterTuningJobStatus": status,
+        "HyperParameterTuningJobConfig": {
+            "HyperParameterTuningJobObjective": {"MetricName": "loss"}, "ResourceLimits": {},
+        },
+        "BestTrainingJob": {"TrainingJobName": f"{RUN}-0-002-0123abcd"},
+    }  # fmt: skip
+    pages = SimpleNamespace(paginate=lambda **_: [{"TrainingJobSummaries": []}])
+    sagemaker = SimpleNamespace(describe_hyper_parameter_tuning_job=lambda **_: job, get_paginator=lambda _: pages)
+    monkeypatch.setattr(tuning, "sagemaker", lambda: sagemaker)
+    trial = f"{RUN}-0-001-0123abcd"
+    record = searched(
+        f"{RUN}-0", trial, "us-east-1", lambda name, _: AttemptRecord(0, "small", "ml.m5.large", training_job=name)
+    )
+    assert (record.training_job, record.instance_type, record.outcome) == (f"{RUN}-0", "ml.m5.large", outcome)
+
+
+def test_a_search_that_ended_is_not_stopped() -> None:
+    name = {"HyperParameterTuningJobName": "digits"}
+    job = TuningJob(name, account="123456789012", region="us-east-1", partition="aws", jobs={})
+    job.request_stop()
+    assert job.status == "Stopping"
+    job.status = "Completed"
+    job.request_stop()
+    assert job.status == "Completed"

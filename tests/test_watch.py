@@ -13,6 +13,7 @@ from sagefit.cloud import control
 from sagefit.errors import SagefitError
 from sagefit.platform import Buckets, Platform
 from sagefit.runs import AttemptRecord, Run, RunRecord, watch
+from sagefit.runs.tuning import Search
 from sagefit.target import Target
 
 PLATFORM = Platform(
@@ -62,6 +63,29 @@ def test_a_lost_connection_is_waited_out(
         "connection lost, trying again; the run goes on",
         "attempt 0 small on ml.m5.large: completed",
     ]
+
+
+def test_the_log_of_a_trial_is_read_once_after_its_end(
+    answers: list[RunRecord | Exception], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    class Logs:
+        def __init__(self, *_: str) -> None: ...
+
+        def new_lines(self, job: str) -> list[str]:
+            asked.append(job)
+            return []
+
+    def searching(*running: str, outcome: str = "") -> AttemptRecord:
+        search = Search("loss", 2, 0, 0, running, None, "", "", {})
+        return AttemptRecord(0, "small", training_job="job-261121-120000-0", outcome=outcome, search=search)
+
+    monkeypatch.setattr(sys.modules["sagefit.runs.watch"], "LogReader", Logs)
+    answers += [record("RUNNING", searching(*running)) for running in (["t1"], ["t2"], ["t2"])]
+    answers.append(record("SUCCEEDED", searching(outcome="completed")))
+    watch(RUN, Target("aws", tmp_path), logs=True)
+    assert asked == ["t1", "t1", "t2", "t2", "t2"]
 
 
 def test_an_embedded_cloud_that_is_gone_ends_the_watch(

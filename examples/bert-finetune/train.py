@@ -38,6 +38,17 @@ def messages(folder):
     return [(text, row["class"]) for row in rows for text in row["examples"]]
 
 
+def use_batch_of(arguments, path):
+    """Makes the checkpoint's batch that of this attempt.
+
+    The trainer of transformers 4 goes on with the checkpoint's, whatever its arguments say, so a smaller micro-batch
+    would not help after a checkpoint (huggingface/transformers#43708, fixed in 5).
+    """
+    state = json.loads(path.read_text(encoding="utf-8"))
+    state["train_batch_size"] = arguments.train_batch_size
+    path.write_text(json.dumps(state, indent=2), encoding="utf-8")
+
+
 def main():
     """Trains, tests, and saves the model."""
     parser = HfArgumentParser((Options, TrainingArguments))
@@ -72,6 +83,8 @@ def main():
         compute_metrics=lambda answer: {"accuracy": float((answer.predictions.argmax(-1) == answer.label_ids).mean())},
     )
     last = get_last_checkpoint(arguments.output_dir) if Path(arguments.output_dir).is_dir() else None
+    if last:
+        use_batch_of(arguments, Path(last) / "trainer_state.json")
     trainer.train(resume_from_checkpoint=last)
     print(f"accuracy={trainer.evaluate()['eval_accuracy']:.4f}")
     trainer.save_model(options.model_dir)

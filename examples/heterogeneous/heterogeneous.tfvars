@@ -1,4 +1,4 @@
-# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 4e189458a5d18a1a
+# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 453a1725bdd88077
 
 name        = "heterogeneous"
 platform    = "dev"
@@ -28,7 +28,7 @@ resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 # A run costs at most 0.37 USD in us-east-1; repeats after internal errors of AWS could add at most 0.74 USD.
 attempts = [
   # 0: ml.g5.xlarge + 2 x ml.c5.2xlarge, at most 10 min.
-  # UNKNOWN: at most 0.6 of 14.8 GiB per host (4%); 0.82 USD an hour in us-east-1
+  # FITS: at most 0.6 of 14.8 GiB per host (4%); 1.41 USD an hour in us-east-1
   {
     name                = "main"
     spot                = false

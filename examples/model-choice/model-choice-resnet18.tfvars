@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 695682813e12bbca
+# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 1742992bf5fd4c35
 
 name        = "model-choice-resnet18"
 platform    = "dev"
@@ -10,7 +10,7 @@ channels = {
   test  = { local_path = "../examples/quickstart/data/test" }
   train = { local_path = "../examples/quickstart/data/train" }
 }
-hyperparameters    = { batch_size = "64", image_size = "64", model = "resnet18", steps = "8" }
+hyperparameters    = { batch_size = "64", image_size = "64", model = "resnet18", steps = "12" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
 

@@ -24,6 +24,7 @@ locals {
             "aws:SourceArn" = [
               "${local._arn.jobs}:training-job/*",
               "${local._arn.jobs}:processing-job/*",
+              "${local._arn.jobs}:hyper-parameter-tuning-job/*", # a precaution: AWS does not say who asks for trials
             ]
           }
         }

@@ -340,7 +340,7 @@ locals {
 
   # Sizes in bytes, rounded up to three: four letters of base64.
   _definition_bytes = length(base64encode(jsonencode(local.definition))) / 4 * 3
-  _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(local.requests[i]))) / 4 * 3 }
+  _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(try(local.tuning_requests[i], local.requests[i])))) / 4 * 3 }
 
   definition = {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))

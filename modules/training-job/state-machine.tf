@@ -89,7 +89,7 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = !can(regex("(^|/)(sagemaker-)?xgboost:(1|latest)$", coalesce(var.image.uri, "-"))) && !(local._image_family == "xgboost" && contains(["1", "latest"], coalesce(var.image.version, "-")))
+      condition     = !can(regex("^[^/]+/(sagemaker-)?xgboost:(1|latest)$", coalesce(var.image.uri, "-"))) && !(local._image_family == "xgboost" && contains(["1", "latest"], coalesce(var.image.version, "-")))
       error_message = "image: XGBoost tagged :1 or :latest is a moving target that AWS no longer supports in this form. Name a version such as 1.7-1."
     }
 
@@ -187,7 +187,7 @@ resource "aws_sfn_state_machine" "this" {
     # Half of what may pass between states is left for what AWS adds to a description, and for the record of the run.
     precondition {
       condition     = alltrue([for size in local._request_bytes : size <= 131072])
-      error_message = "hyperparameters, environment, channels, tags: the request of attempt ${join(", ", [for name, size in local._request_bytes : "${name} has ${size} bytes" if size > 131072])}, and 131072 fit, because the description of a training job repeats it and 262,144 bytes pass between states (Step Functions). Put long values into a file of the code."
+      error_message = "hyperparameters, tuning.ranges, environment, channels, tags: the request of attempt ${join(", ", [for name, size in local._request_bytes : "${name} has ${size} bytes" if size > 131072])}, and 131072 fit, because the description of a training job repeats it and 262,144 bytes pass between states (Step Functions). Put long values into a file of the code."
     }
 
     precondition {

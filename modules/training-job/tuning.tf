@@ -30,8 +30,9 @@ locals {
   _static_hyperparameters = [for h in local._hyperparameters : merge(h, local._starts_launcher)]
 
   # Of a request for a training job, what a tuning job's definition has no field
-  # for. A training job that nothing interrupts never goes back to a checkpoint,
-  # and all training jobs of a tuning job share the folder.
+  # for. All training jobs of a tuning job share the folder of checkpoints, and
+  # only the launcher keeps them apart in it: those keep it that have a launcher,
+  # and that spot or a retry brings back to their checkpoint.
   _not_in_trials = ["TrainingJobName.$", "HyperParameters", "AlgorithmSpecification", "Tags", "RemoteDebugConfig"]
 
   tuning_requests = [
@@ -39,7 +40,7 @@ locals {
       "HyperParameterTuningJobName.$" = local._training_job[i]
       HyperParameterTuningJobConfig   = local._search
       TrainingJobDefinition = merge(
-        { for k, v in request : k => v if !contains(local._not_in_trials, k) && (k != "CheckpointConfig" || var.attempts[i].spot) },
+        { for k, v in request : k => v if !contains(local._not_in_trials, k) && (k != "CheckpointConfig" || (var.code != null && (var.attempts[i].spot || var.resources.retry_attempts != null))) },
         { AlgorithmSpecification = { for k, v in request.AlgorithmSpecification : k => v if !startswith(k, "Container") } },
         { for k, v in { StaticHyperParameters = local._static_hyperparameters[i] } : k => v if length(v) > 0 },
       )
@@ -90,14 +91,15 @@ locals {
           Parameters = { "HyperParameterTuningJobName.$" = local._training_job[i] }
         })
 
-        # A best training job makes up for all that failed.
+        # A search that SageMaker calls Completed and that has a best trial is a
+        # success, whatever happened to the others.
         "${a.name}: judge" = {
           Type = "Choice"
           Choices = [
             {
               And = [
                 { Variable = "$.job.HyperParameterTuningJobStatus", StringEquals = "Completed" },
-                { Variable = "$.job.BestTrainingJob", IsPresent = true },
+                { Variable = "$.job.BestTrainingJob.FinalHyperParameterTuningJobObjectiveMetric", IsPresent = true },
               ]
               Next = "best"
             },
@@ -190,7 +192,7 @@ locals {
           "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
           TrainingJobStatus   = "Failed"
           SecondaryStatus     = "Failed"
-          FailureReason       = "No training job ended well with the objective metric: is it printed, and does its regex find it?"
+          FailureReason       = "No training job ended well with the objective metric: is it printed, and does its regex find it, or did max_runtime end the training jobs?"
         }
         ResultPath = "$.job"
         Next       = "classify"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ class World:
 
     sagefit: Sagefit
     first_run: Done
+    applied: list[Path] = field(default_factory=list)  # jobs that the last test destroys
 
     def client(self, service: str) -> Any:
         """A boto3 client with nothing but what ``cloud env`` prints."""

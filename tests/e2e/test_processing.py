@@ -51,6 +51,7 @@ def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path.parent / "src" / "prepare.py").write_text(SCRIPT, encoding="utf-8")
     world.sagefit("plan", path)
     world.sagefit("apply", path)
+    world.applied.append(path)
     return path
 
 

@@ -33,6 +33,7 @@ def test_a_spark_cluster_starts_a_job_with_the_data_it_has_made(world: World, tm
     job = EXAMPLE / "spark-starts-a-job.yaml"
     world.sagefit("plan", job)
     world.sagefit("apply", job)
+    world.applied.append(job)
     before = len(world.sagefit.calls())
     spark = images.environment("spark")
     command = [

@@ -21,12 +21,13 @@ TEMPLATES = {example.name: example for example in templates()}
 
 
 def comments(path: Path) -> list[str]:
-    return re.findall(r"#.*", path.read_text(encoding="utf-8"))
+    found = re.findall(r"#.*", path.read_text(encoding="utf-8"))
+    return [comment for comment in found if comment != "# these attempts last seconds; leave it out for real jobs"]
 
 
 def body(path: Path) -> str:
-    """What a job renders to, without comments, its name, its paths and the lay-out, which depends on their length."""
-    text = re.sub(r"^ *#.*", "", render(load_job(str(path))), flags=re.MULTILINE)
+    """What a job renders to, without comments, name, interval, paths and the lay-out, which depends on their length."""
+    text = re.sub(r"^ *#.*|\bpoll_seconds += \d+", "", render(load_job(str(path))), flags=re.MULTILINE)
     text = re.sub(r'"\.\./[^"]*"', "PATH", text).replace(f'"{path.stem}"', "NAME", 1)
     return re.sub(r"[\s,]+", " ", text)
 
@@ -39,6 +40,32 @@ def test_a_new_job_loads_and_renders_to_what_its_template_does(name: str, tmp_pa
     assert all(path.exists() for path in written)
     assert body(tmp_path / "my-job.yaml") == body(TEMPLATES[name].path)
     assert comments(tmp_path / "my-job.yaml") == comments(TEMPLATES[name].path)
+    assert job.resources.poll_interval is None
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        "{ max_runtime: 5m, poll_interval: 2s, instance_type: ml.m5.large }",
+        "{ max_runtime: 5m, instance_type: ml.m5.large, poll_interval: 2s }",
+        "{ poll_interval: 2s, max_runtime: 5m, instance_type: ml.m5.large } # here",
+        "\n  max_runtime: 5m\n  poll_interval: 2s\n  instance_type: ml.m5.large",
+    ],
+    ids=["between", "last", "first", "line"],
+)
+def test_a_new_job_is_not_looked_at_every_second(resources: str, tmp_path: Path) -> None:
+    path = tmp_path / "own" / "own.yaml"
+    path.parent.mkdir()
+    (path.parent / "train.py").touch()
+    path.write_text(
+        "platform: dev\ncode: { source_dir: ., entry_point: train.py }\n"
+        f'image: {{ framework: sklearn, version: "1.2-1" }}\nresources: {resources}\n',
+        encoding="utf-8",
+    )
+    assert load_job(str(path)).resources.poll_interval == 2
+    create("new", Example(path), tmp_path / "jobs")
+    kept = load_job(str(tmp_path / "jobs" / "new.yaml")).resources
+    assert (kept.max_runtime, kept.instance_type, kept.poll_interval) == (300, "ml.m5.large", None)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -14,6 +14,7 @@ from sagefit.review.jobs.definition import read_definition
 
 IMAGE = "173754725891.dkr.ecr.us-east-1.amazonaws.com/sagemaker-spark-processing:3.5-cpu"
 DIGEST = "0123456789abcdef"
+KEY = "arn:aws:kms:us-east-1:123456789012:key/volumes"
 
 
 def request(**changes: Any) -> dict[str, Any]:
@@ -33,7 +34,12 @@ def request(**changes: Any) -> dict[str, Any]:
         },
         "Environment": {"TOKEN": "not for the page"},
         "ProcessingResources": {
-            "ClusterConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30}
+            "ClusterConfig": {
+                "InstanceType": "ml.m5.xlarge",
+                "InstanceCount": 2,
+                "VolumeSizeInGB": 30,
+                "VolumeKmsKeyId": KEY,
+            }
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": 7200},
     } | changes
@@ -76,6 +82,7 @@ def test_a_step_is_read_back_in_the_words_of_a_job_file() -> None:
         "processing.features.resources.instance_count": 2,
         "processing.features.resources.volume_size_gb": 30,
         "processing.features.resources.max_runtime": 7200,
+        "processing.features.resources.volume_kms_key_arn": KEY,
     }
 
 

@@ -108,6 +108,8 @@ def main():
     options = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
     dist.init_process_group("nccl" if on_gpu else "gloo")
     print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {os.environ.get('SM_CURRENT_HOST', 'this machine')}")
     torch.manual_seed(options.seed)

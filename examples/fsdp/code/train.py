@@ -103,16 +103,17 @@ def train(model, forward, options, device):
         dist.all_reduce(loss)
         if rank == 0:
             print(f"step {step + 1}: loss={loss.item() / world:.4f}")
-    if done < options.steps:
-        weights, moments = get_state_dict(model, optimizer)
-        folder = checkpoints / str(options.steps)
-        distributed_checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+        if (step + 1) % options.save_steps == 0 or step + 1 == options.steps:
+            weights, moments = get_state_dict(model, optimizer)
+            folder = checkpoints / str(step + 1)
+            distributed_checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sharding", choices=["zero3", "none"], default="zero3")
     parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--save_steps", type=int, default=4, help="steps from one checkpoint to the next")
     parser.add_argument("--batch_size", type=int, default=2, help="pictures of one rank")
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--layers", type=int, default=8)
@@ -120,6 +121,8 @@ def main():
     options = parser.parse_args()
     on_gpu = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
     dist.init_process_group("nccl" if on_gpu else "gloo")
     model, forward = build(options, device)
     kept, total = (sum(part(p).numel() for p in model.parameters()) for part in (own, lambda p: p))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-PATIENCE = 60  # seconds until the instance that trains must listen
+PATIENCE = 300  # seconds until the instance that trains must listen
 
 
 def read(folder):

@@ -134,7 +134,8 @@ def settle(convolutions, how):
     elif how == "quantize":
         for part in convolutions:
             parametrize.remove_parametrizations(part, "weight")
-        print(f"values={max(len(part.weight[0].unique()) for part in convolutions)} of a filter's weights at most")
+        most = max(len(one.unique()) for part in convolutions for one in part.weight)
+        print(f"values={most} of a filter's weights at most")
 
 
 def digits(folder, size):
@@ -145,13 +146,13 @@ def digits(folder, size):
     return enlarged.expand(-1, 3, -1, -1), torch.tensor(table[:, 0], dtype=torch.long)
 
 
-def fit(model, pictures, labels, options, steps):
+def fit(model, pictures, labels, options, device):
     """Train for some steps, each with pictures that are drawn at random."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     model.train()
-    for _ in range(steps):
+    for _ in range(options.steps):
         rows = torch.randint(len(labels), (options.batch_size,))
-        loss = nn.functional.cross_entropy(model(pictures[rows]), labels[rows])
+        loss = nn.functional.cross_entropy(model(pictures[rows].to(device)), labels[rows].to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -166,20 +167,27 @@ def main():
     parser.add_argument("--image_size", type=int, default=64)
     options = parser.parse_args()
     torch.manual_seed(0)
-    model = MODELS[options.model]()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = MODELS[options.model]().to(device)
     print(f"{options.model}: {sum(parameter.numel() for parameter in model.parameters())} parameters")
     data = digits(os.environ["SM_CHANNEL_TRAIN"], options.image_size)
-    fit(model, *data, options, options.steps)
+    fit(model, *data, options, device)
     if options.fine_tune != "no":
         convolutions = shrink(model, options.fine_tune)
-        fit(model, *data, options, options.steps)
+        fit(model, *data, options, device)
         settle(convolutions, options.fine_tune)
-    model.train()  # so few steps do not settle the running means, so the test normalizes by batch, too
+    model.eval()
+    for part in model.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            # So few steps do not settle the running means, so the test normalizes by batch, too; without momentum it
+            # leaves the saved statistics as they are.
+            part.train()
+            part.momentum = 0.0
     pictures, labels = digits(os.environ["SM_CHANNEL_TEST"], options.image_size)
     with torch.no_grad():
-        named = torch.cat([model(part).argmax(1) for part in pictures.split(90)])
+        named = torch.cat([model(part.to(device)).argmax(1).cpu() for part in pictures.split(90)])
     print(f"accuracy={(named == labels).float().mean():.4f}")
-    torch.save(model.state_dict(), Path(os.environ["SM_MODEL_DIR"]) / "model.pt")
+    torch.save(model.cpu().state_dict(), Path(os.environ["SM_MODEL_DIR"]) / "model.pt")
 
 
 if __name__ == "__main__":

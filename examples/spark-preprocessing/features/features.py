@@ -34,10 +34,15 @@ def split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
     return rows.where(bucket != 0), rows.where(bucket == 0)
 
 
+def local(path: str) -> str:
+    """The address of a file or folder: without "file://" SageMaker's image takes a path for one of HDFS."""
+    return Path(path).resolve().as_uri()
+
+
 def write(rows: DataFrame, folder: str) -> None:
     """One CSV file: what comes out is small, and its order is always the same."""
     ordered = rows.select("visit", "bought", *FEATURES).orderBy("visit")
-    ordered.coalesce(1).write.mode("overwrite").option("header", True).csv(Path(folder).resolve().as_uri())
+    ordered.coalesce(1).write.mode("overwrite").option("header", True).csv(local(folder))
 
 
 def main() -> None:
@@ -48,8 +53,8 @@ def main() -> None:
     paths = parser.parse_args()
 
     spark = SparkSession.builder.appName("features").config("spark.sql.shuffle.partitions", 4).getOrCreate()
-    events = spark.read.schema("visit int, page string, seconds double, device string").json(paths.events)
-    visits = spark.read.schema("visit int, bought int").csv(paths.visits, header=True)
+    events = spark.read.schema("visit int, page string, seconds double, device string").json(local(paths.events))
+    visits = spark.read.schema("visit int, bought int").csv(local(paths.visits), header=True)
     rows = features(events).join(visits, "visit").cache()
     train, test = split(rows)
     write(train, paths.train)

@@ -44,11 +44,12 @@ run "trust_is_limited_to_jobs_of_the_account" {
           "aws:SourceArn" = [
             "arn:aws:sagemaker:*:123456789012:training-job/*",
             "arn:aws:sagemaker:*:123456789012:processing-job/*",
+            "arn:aws:sagemaker:*:123456789012:hyper-parameter-tuning-job/*",
           ]
         }
       }
     }]
-    error_message = "Only SageMaker may assume the role, for training and processing jobs of the account."
+    error_message = "Only SageMaker may assume the role, for training, processing and tuning jobs of the account."
   }
 }
 

@@ -84,6 +84,32 @@ run "an_attempt_asks_for_a_tuning_job" {
   }
 }
 
+run "training_jobs_that_sagemaker_repeats_keep_checkpoints" {
+  command = plan
+
+  variables {
+    resources = { retry_attempts = 2 }
+  }
+
+  assert {
+    condition     = contains(keys(output.definition.States["first: submit"].Parameters.TrainingJobDefinition), "CheckpointConfig")
+    error_message = "a retry goes back to a checkpoint"
+  }
+}
+
+run "training_jobs_without_a_launcher_share_no_checkpoints" {
+  command = plan
+
+  variables {
+    code = null
+  }
+
+  assert {
+    condition     = !contains(keys(output.definition.States["second: submit"].Parameters.TrainingJobDefinition), "CheckpointConfig")
+    error_message = "only the launcher gives each training job a folder of its own"
+  }
+}
+
 run "its_failure_is_that_of_a_training_job" {
   command = plan
 

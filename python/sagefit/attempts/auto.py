@@ -154,6 +154,8 @@ def _hardware(job: Job, main: _Step, lean_host: _Step, lean_gpu: _Step) -> Itera
 
 def _no_worse(job: Job, step: _Step) -> list[Candidate]:
     """Where ``step`` can run with no memory fuller than now, and on as many GPUs, which keeps the effective batch."""
+    if step.fit.instance.trainium:
+        return []  # an image for Neuron runs on no other kind
     gpu, host = gpu_load(step.fit), host_load(step.fit)
     return [
         c

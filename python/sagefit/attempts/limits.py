@@ -76,7 +76,8 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Probl
                 field,
                 f"the request of attempt {attempt.name} has {size:,} bytes or more; {REQUEST_BYTES:,} fit, because the "
                 "description of a training job repeats it and 262,144 bytes pass between two states",
-                "put long hyperparameters, environment variables and arguments into a file of the code",
+                "put long hyperparameters, environment variables and arguments into a file of the code, or shorten "
+                "tuning.ranges",
             )
     if total > DEFINITION_BYTES:
         yield Problem(
@@ -89,7 +90,7 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Probl
 
 def _bytes(job: Job, hyperparameters: object, environment: object) -> int:
     """What the job file itself brings into a request, as Terraform writes it: markup characters take six bytes."""
-    parts = job.model_dump(mode="json", include={"inputs", "metrics", "tags"})
+    parts = job.model_dump(mode="json", include={"inputs", "metrics", "tags", "tuning"})
     arguments = job.code.arguments if job.code else []
     text = json.dumps([hyperparameters, environment, parts, arguments], ensure_ascii=False, separators=(",", ":"))
     return len(text.encode()) + 5 * sum(text.count(letter) for letter in "<>&")

@@ -46,8 +46,13 @@ def one(job: Job, workload: Workload, ml_type: str, count: int) -> Candidate:
 
 
 def worst(job: Job, workload: Workload, attempt: PlannedAttempt) -> Candidate:
-    """``workload`` on what ``attempt`` runs on; of several groups on the one that holds it worst."""
-    found = [one(job, workload, each.instance_type, each.instance_count) for each in attempt.instances]
+    """``workload`` on what ``attempt`` runs on; of several groups on the one that holds it worst.
+
+    Beside groups with GPUs those without do not train, and hold no model.
+    """
+    with_gpu = [each for each in attempt.instances if instances()[each.instance_type].gpu_count]
+    judged = with_gpu or attempt.instances
+    found = [one(job, workload, each.instance_type, each.instance_count) for each in judged]
     return max(found, key=lambda c: (WORST_LAST.index(c.verdict), max(c.gpu_share or 0.0, c.host_share or 0.0)))
 
 

@@ -30,17 +30,18 @@ class Executor:
 
     def start(self, job: TrainingJob) -> None:
         """Run a training job in its own thread."""
+        with self._lock:
+            self._started += 1
         self.take(TrainingWalk(self.machine, job))
 
     def take(self, run: Run) -> None:
         """Start a run's thread, and end it with the cloud."""
         with self._lock:
-            self._started += 1
             self._runs = [other for other in self._runs if other.thread.is_alive()] + [run]
             run.thread.start()
 
     def counts(self) -> dict[str, int]:
-        """How many jobs were started, and how many of them run."""
+        """How many training jobs were started, and how many jobs of all kinds run."""
         with self._lock:
             return {
                 "training_jobs": self._started,

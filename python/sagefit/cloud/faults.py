@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from sagefit.errors import SagefitError
 
 _EXAMPLE = '{ match: { job: "bert*", attempt: 0 }, times: 1, outcome: { status: Failed, failure_reason: "..." } }'
-_NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)[a-z]?(-\d{3}-[0-9a-f]{8})?")
+_NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)[a-z]?(-\d{3,5}-[0-9a-f]{8})?")
 
 
 class _Strict(BaseModel):

@@ -17,11 +17,12 @@ import os
 import random
 import select
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from sagefit.cloud import recordio, storage
 from sagefit.cloud.storage import DataError, S3Uri
@@ -70,7 +71,7 @@ class Channel:
                     yield recordio.record(stream.read())
                 else:
                     yield from iter(lambda: stream.read(_CHUNK), b"")
-        except (ClientError, OSError, EOFError, ValueError) as error:
+        except (BotoCoreError, ClientError, OSError, EOFError, ValueError, zlib.error) as error:
             raise DataError(f"Data download failed:{where}: {error}") from error
 
     def _check_augmented(self) -> None:
@@ -91,7 +92,7 @@ class Channel:
         uri = S3Uri.parse(self._source["S3Uri"])
         text = storage.read(self._region, uri).read().decode(errors="replace")
         lines = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             try:
                 found = json.loads(line)
                 lines.append({name: found[name] for name in self._attributes})
@@ -139,6 +140,9 @@ class Stream(threading.Thread):
                         break
             except DataError as error:
                 self.error = error
+                return
+            except Exception as error:  # a reader would take the end of this thread for the end of the data
+                self.error = DataError(f"Data download failed:channel {self._channel.name}: {error!r}")
                 return
             finally:
                 os.close(pipe)

@@ -58,13 +58,16 @@ class TuningJob:
         self._trials: list[Trial] = []
         self._stop = threading.Event()
         self._closing = threading.Event()
+        self._lock = threading.Lock()  # of the status: a request to stop does not undo an end
 
     # -- its way --------------------------------------------------------------------------------------------------
 
     def request_stop(self) -> None:
         """Start no more trials, and stop those that run."""
-        self.status, self._modified = "Stopping", now()
-        self._stop.set()
+        with self._lock:
+            if self.active:
+                self.status, self._modified = "Stopping", now()
+                self._stop.set()
 
     def kill(self) -> None:
         """The cloud ends, and its trials with it."""
@@ -134,8 +137,9 @@ class TuningJob:
     def _finish(self, status: str, reason: str | None = None) -> None:
         for trial in self._running():
             trial.job.request_stop()
-        self._reason, self._ended = reason, now()
-        self.status, self._modified = status, self._ended
+        with self._lock:
+            self._reason, self._ended = reason, now()
+            self.status, self._modified = status, self._ended
 
     # -- what the API says ----------------------------------------------------------------------------------------
 

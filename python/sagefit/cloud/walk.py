@@ -132,7 +132,7 @@ class TrainingWalk:
             if isinstance(ended, tuple):
                 launch.hosts.kill()
             if ended:
-                launch.hosts.check_streams()
+                self._check_data(launch)
                 self._trained += time.monotonic() - began
                 return (
                     ends.reason(*ended, built_in=algorithms.is_built_in(self._job))
@@ -151,14 +151,18 @@ class TrainingWalk:
             launch.sync_checkpoints()
             due["checkpoints"] = at + _CHECKPOINT_SECONDS
         if at >= due["utilisation"]:
-            try:
-                launch.hosts.check_disks()
-                launch.hosts.check_streams()
-            except JobFailedError:
-                self._save(launch, model=False)
-                raise
+            self._check_data(launch)
             launch.hosts.publish_utilisation()
             due["utilisation"] = at + UTILISATION_SECONDS
+
+    def _check_data(self, launch: Launch) -> None:
+        """End a job whose volume is full or whose stream is broken, with what it has saved."""
+        try:
+            launch.hosts.check_disks()
+            launch.hosts.check_streams()
+        except JobFailedError:
+            self._save(launch, model=False)
+            raise
 
     def _check_limits(self, launch: Launch, began: float) -> None:
         job, at = self._job, time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,7 @@ class Stage:
             "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
         }
+        self._running: set[subprocess.Popen[str]] = set()
 
     @classmethod
     @contextmanager
@@ -99,7 +101,9 @@ class Stage:
             try:
                 return [future.result() for future in futures]
             except KeyboardInterrupt:
-                pool.shutdown(cancel_futures=True)  # those under way hear of Ctrl-C themselves
+                for process in self._running.copy():  # a terminal's Ctrl-C they have heard; a second one is harmless
+                    process.send_signal(signal.SIGINT)
+                pool.shutdown(cancel_futures=True)
                 raise
 
     def _set_up(self, examples: Sequence[Example], faults: Path) -> None:
@@ -135,11 +139,16 @@ class Stage:
             errors="replace",
         ) as process:
             limit = threading.Timer(_MOST_SECONDS, process.terminate)
+            limit.daemon = True
             limit.start()
-            for line in process.stdout or ():
-                said.append(line)
-                tell(line.rstrip())
-            limit.cancel()
+            self._running.add(process)
+            try:
+                for line in process.stdout or ():
+                    said.append(line)
+                    tell(line.rstrip())
+            finally:
+                self._running.discard(process)
+                limit.cancel()
         return process.returncode, "".join(said)
 
 

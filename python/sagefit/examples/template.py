@@ -18,6 +18,8 @@ from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOBS, display
 
 _MOST = 40  # characters of a job's name
+# For an example's attempts, which last seconds: its line, or its part of a line.
+_POLL_INTERVAL = re.compile(r"^ *poll_interval:.*\n|, *poll_interval: *\w+|\bpoll_interval: *\w+, *", re.MULTILINE)
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", ".DS_Store")
 
 
@@ -45,8 +47,8 @@ def template(name: str) -> Example:
 def create(name: str, example: Example, folder: Path = JOBS) -> list[Path]:
     """Write the job ``name`` in ``folder`` from a template; returns what was written.
 
-    The text of the job file is kept with its comments; only its paths are those of the new place. Raises SagefitError
-    (exit code 4) when anything is in the way, which is left alone, and (2) for a name that no job can have.
+    The text of the job file is kept with its comments; its paths are those of the new place (see ``adapted``). Raises
+    SagefitError (exit code 4) when anything is in the way, which is left alone, and (2) for a name that none can have.
     """
     _check_name(name)
     path, beside = folder / f"{name}.yaml", folder / name
@@ -71,7 +73,10 @@ def create(name: str, example: Example, folder: Path = JOBS) -> list[Path]:
 
 
 def adapted(example: Example, name: str) -> tuple[str, list[Copy]]:
-    """The template's text with the paths of its new place and without its name, and what has to be copied there."""
+    """The template's text with the paths of its new place, and what has to be copied there.
+
+    Without its name, and without the interval of its attempts, which is too short for a job that trains for hours.
+    """
     text = example.path.read_text(encoding="utf-8")
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     copies, edits = [], []
@@ -85,7 +90,7 @@ def adapted(example: Example, name: str) -> tuple[str, list[Copy]]:
             edits.append((start, end, str(place)))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
-    return text, list(dict.fromkeys(copies))
+    return _POLL_INTERVAL.sub("", text), list(dict.fromkeys(copies))
 
 
 def _place(name: str, written: str) -> PurePosixPath:

@@ -49,9 +49,11 @@ def image_problems(job: Job) -> Iterator[Problem]:
 def processor_problems(job: Job, types: Iterable[tuple[Key, str]]) -> Iterator[Problem]:
     """Instance types that the job's image is not built for, as far as the table knows it."""
     family = _family(job.image)
+    groups = [instances().get(group.instance_type) for group in job.resources.instance_groups]
+    shared = any(known and known.gpu_count for known in groups)  # groups share one image, which is the one for GPUs
     for field, ml_type in types:
         instance = instances().get(ml_type)
-        if family is None or instance is None:
+        if family is None or instance is None or (shared and not instance.gpu_count and not instance.trainium):
             continue
         if instance.trainium:
             message = f"the table knows no image of {family.name} for {ml_type} (Trainium)"
@@ -109,7 +111,7 @@ def _uri_problems(uri: str) -> Iterator[Problem]:
         yield Problem(field, message, "copy it from the registry")
     elif at and ":" in name.rpartition("/")[2]:
         yield Problem(field, "SageMaker takes a tag or a digest, not both", "remove the tag; the digest says all")
-    if re.search(r"(^|/)(sagemaker-)?xgboost:(1|latest)$", uri):
+    if re.fullmatch(r"[^/]+/(sagemaker-)?xgboost:(1|latest)", uri):
         yield Problem(field, f"XGBoost tagged :1 or :latest {_XGBOOST}", "name a version, such as 1.7-1")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 
 from sagefit.catalog import instances, suggest
@@ -85,7 +86,7 @@ def _code(job: Job) -> Iterator[Problem]:
 
 def _isolated_requirements(code: Code) -> Iterator[Problem]:
     """An isolated container reaches no package index (CreateTrainingJob, EnableNetworkIsolation)."""
-    if not code.offline_requirements and "requirements.txt" not in code.exclude:
+    if not code.offline_requirements and not any(fnmatch("requirements.txt", pattern) for pattern in code.exclude):
         yield Problem(
             ("resources", "network_isolation"),
             f"pip cannot install {code.source_dir}/requirements.txt, because the container has no network",
@@ -104,7 +105,7 @@ def _is(path: Path, test: Callable[[Path], bool]) -> bool:
 
 def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
     field: Key = ("inputs", name)
-    if not re.fullmatch(r"[A-Za-z0-9.\-_]{1,64}", name):
+    if not re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9.\-_]{1,64}", name):
         yield Problem(field, "a channel name has 1 to 64 letters, digits, dots, hyphens or underscores", "rename it")
     if name in _OWN_CHANNELS:
         yield Problem(field, f"the channel name {name!r} is used by Sagefit itself", "rename it")
@@ -128,6 +129,18 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
             yield Problem((*field, "file_system", "directory_path"), "starts with a slash", "write the absolute path")
     if channel.s3_data_type == "AugmentedManifestFile" and mode != "Pipe":
         yield Problem(field, "an augmented manifest is read in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+    if channel.s3_data_type != "S3Prefix" and (channel.uri is None or channel.is_local):
+        yield Problem(
+            (*field, "s3_data_type"),
+            "a manifest is read through an S3 uri",
+            f"set inputs.{name}.uri to s3://bucket/key, or remove s3_data_type",
+        )
+    if (channel.s3_data_type == "AugmentedManifestFile") != bool(channel.attribute_names):
+        yield Problem(
+            (*field, "attribute_names"),
+            "an augmented manifest needs attribute_names, and nothing else takes them (API: S3DataSource)",
+            "set both or neither",
+        )
     if mode == "FastFile" and channel.s3_data_type != "S3Prefix":
         yield Problem(field, "FastFile mode reads an S3Prefix only", f"set inputs.{name}.mode to File")
     if mode == "FastFile" and channel.uri and not channel.is_local and not channel.uri.endswith("/"):

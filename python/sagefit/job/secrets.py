@@ -33,5 +33,6 @@ def looks_secret(name: str, value: str) -> bool:
         return True
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_")
     named = bool(_SECRET_NAME & set(words)) or {"api", "key"} <= set(words) or {"access", "key"} <= set(words)
-    opaque = bool(re.fullmatch(r"[^\s/:]{8,}", value)) and not re.fullmatch(r"[\d.]+", value)
-    return named and opaque
+    refers = words[-1] in {"name", "id", "arn", "type", "pooling"}  # to a secret, or to a token of a text
+    opaque = bool(re.fullmatch(r"[^\s/:]{8,}", value)) and not re.fullmatch(r"[\d.]+|<[^<>]+>", value)
+    return named and opaque and not refers

@@ -144,7 +144,7 @@ def read_run(
 
 
 def _read(name: str, training_job: str, region: str) -> AttemptRecord:
-    return _attempt(name, region) if name == training_job else searched(name, region, _attempt)
+    return _attempt(name, region) if name == training_job else searched(name, training_job, region, _attempt)
 
 
 def _start_seconds(job: dict[str, Any]) -> float | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_READ = 30
 """Trials of which more is read than their list tells: the best, the newest failures, then the newest of the rest."""
-_TRIAL = re.compile(r"-\d{3}-[0-9a-z]+$")
+_TRIAL = re.compile(r"-\d{3,5}-[0-9a-z]+$")
 _NOT_OF_THE_SCRIPT = ("sagemaker_", "_tuning_objective_metric")
 _ENDED = ("Completed", "Failed", "Stopped")
 
@@ -54,8 +54,10 @@ def attempt_job(training_job: str) -> str:
     return _TRIAL.sub("", training_job)
 
 
-def searched(name: str, region: str, read: Callable[[str, str], AttemptRecord]) -> AttemptRecord:
-    """The tuning job ``name`` as an attempt; ``read`` reads one training job, and there is at least one.
+def searched(name: str, training_job: str, region: str, read: Callable[[str, str], AttemptRecord]) -> AttemptRecord:
+    """The tuning job ``name`` as an attempt; ``read`` reads one training job.
+
+    ``training_job`` is one of its trials, which is read when the tuning job's own list is behind and has none yet.
 
     Peak, output and hyperparameters are those of the trial that used most memory, metrics and model those of the best,
     and a search that failed has the failure of its newest trial that failed.
@@ -65,6 +67,7 @@ def searched(name: str, region: str, read: Callable[[str, str], AttemptRecord]) 
     search, status = _search(job, trials), job["HyperParameterTuningJobStatus"]
     over = status in _ENDED
     shown = [read(trial["TrainingJobName"], region) for trial in _worth_reading(trials, search)[: None if over else 1]]
+    shown = shown or [read(training_job, region)]
     fullest = max(shown, key=lambda record: (record.gpu_peak_gib or 0.0, record.host_peak_gib or 0.0))
     record = replace(
         fullest,
@@ -92,7 +95,9 @@ def _judged(record: AttemptRecord, shown: list[AttemptRecord], job: dict[str, An
     best = job.get("BestTrainingJob", {}).get("TrainingJobName")
     status, reason = job["HyperParameterTuningJobStatus"], job.get("FailureReason", "")
     if status == "Completed" and best:
-        won = next(each for each in shown if each.training_job == best)
+        won = next((each for each in shown if each.training_job == best), None)
+        if won is None:  # the list is behind
+            return replace(record, outcome="completed")
         return replace(record, outcome=won.outcome or "completed", metrics=won.metrics, model=won.model)
     failed = [each for each in shown if each.status == "Failed"]
     if status == "Stopped" or not failed:

@@ -64,7 +64,7 @@ def story(record: RunRecord) -> Iterator[Text]:
         if attempt.evidence:
             yield Text(f"  {attempt.outcome}: {attempt.evidence}")
         if not attempt.training_job:
-            yield Text("  the request was refused: there never was a training job")
+            yield Text("  there never was a training job")
         if attempt.routed_by:
             yield Text(f"  the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}")
         if attempt.search and attempt.outcome:

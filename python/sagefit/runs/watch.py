@@ -88,6 +88,7 @@ class _Reader:
         self._run = run
         self._target = target
         self._logs = LogReader() if logs else None
+        self._trials: dict[str, tuple[str, ...]] = {}  # those that ran when their search was last read
         self._finished: dict[str, AttemptRecord] = {}
         self._ended: set[str] = set()
         self._step_logs = LogReader(LOG_GROUP) if logs else None
@@ -122,6 +123,9 @@ class _Reader:
                     err.print(Text(f"{step.name} | {line}"), soft_wrap=True)
         for attempt in record.attempts:
             if self._logs and attempt.training_job and attempt.training_job not in self._finished:
-                for job in attempt.search.running if attempt.search else (attempt.training_job,):
+                running = attempt.search.running if attempt.search else (attempt.training_job,)
+                ran = self._trials.get(attempt.training_job, ())  # a trial that ended is read once more
+                for job in dict.fromkeys((*ran, *running)):
                     for line in self._logs.new_lines(job):
                         err.print(Text(f"{attempt.name} | {line}"), soft_wrap=True)
+                self._trials[attempt.training_job] = running

@@ -57,7 +57,7 @@ class TuningJobs(Requests):
                 "Hyperparameter tuning job names must be unique within an AWS account and region, and a hyperparameter "
                 f"tuning job with this name already exists ({self._tuning_jobs[job.name].arn})",
             )
-        job.thread.start()
+        self.executor.take(job)
         return ActionResult({"HyperParameterTuningJobArn": job.arn})
 
     def describe_hyper_parameter_tuning_job(self) -> ActionResult:

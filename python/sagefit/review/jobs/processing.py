@@ -75,6 +75,7 @@ def _of_step(request: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     resources = _resources(request)
     for name in ("instance_type", "instance_count", "volume_size_gb", "max_runtime"):
         yield f"resources.{name}", getattr(resources, name)
+    yield "resources.volume_kms_key_arn", request["ProcessingResources"]["ClusterConfig"].get("VolumeKmsKeyId")
 
 
 def _less_protected(request: dict[str, Any], training: dict[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ STATES = (
     "best", "trials", "trial", "autopsy", "no trial", "tuning failed", "no objective", "unread", "tuning stopped",
 )  # fmt: skip
 MAY_DIFFER = {"CheckpointConfig"}
-"""Only trials on spot capacity, which may be interrupted, keep checkpoints."""
+"""Only trials that spot capacity or a retry may bring back keep checkpoints."""
 _STARTS_LAUNCHER = ("sagemaker_program", "sagemaker_submit_directory", "sagemaker_sagefit_arguments")
 
 

@@ -52,6 +52,7 @@ def searches(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (job.parent / "src" / "train.py").write_text(SCRIPT, encoding="utf-8")
     world.sagefit("plan", job)
     world.sagefit("apply", job)
+    world.applied.append(job)
     return job
 
 
@@ -88,6 +89,7 @@ def test_a_stop_ends_the_search_and_its_trials(world: World, tmp_path: Path) -> 
     (job.parent / "src" / "train.py").write_text(SCRIPT, encoding="utf-8")
     world.sagefit("plan", job)
     world.sagefit("apply", job)
+    world.applied.append(job)
     run = world.sagefit("start", job).out.strip()
     sagemaker, deadline = world.client("sagemaker"), time.monotonic() + 60
     while not sagemaker.list_training_jobs(NameContains=f"{run}-")["TrainingJobSummaries"]:
