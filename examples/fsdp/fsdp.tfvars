@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 3b1b3e1b62338029
+# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 0510cbe0f5ed7b0f
 
 name        = "fsdp"
 platform    = "dev"
@@ -59,16 +59,16 @@ attempts = [
     next                = { host_memory = "larger-host" }
     memory_percent      = 4.5
   },
-  # 3: 4 x ml.r6i.large, at most 10 min. 15 GiB of usable host memory instead of 15
-  # FITS: at most 0.6 of 14.8 GiB per host (4%); 0.60 USD an hour in us-east-1
+  # 3: 2 x ml.r6i.xlarge, at most 10 min. 30 GiB of usable host memory instead of 15
+  # FITS: at most 0.7 of 29.6 GiB per host (2%); 0.60 USD an hour in us-east-1
   {
     name                = "larger-host"
-    reason              = "15 GiB of usable host memory instead of 15"
-    instance_type       = "ml.r6i.large"
-    instance_count      = 4
+    reason              = "30 GiB of usable host memory instead of 15"
+    instance_type       = "ml.r6i.xlarge"
+    instance_count      = 2
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 600
-    memory_percent      = 3.8
+    memory_percent      = 2.2
   },
 ]

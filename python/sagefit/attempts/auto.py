@@ -153,7 +153,7 @@ def _hardware(job: Job, main: _Step, lean_host: _Step, lean_gpu: _Step) -> Itera
 
 
 def _no_worse(job: Job, step: _Step) -> list[Candidate]:
-    """Where ``step`` can run with no memory fuller than now, and on as many GPUs, which keeps the effective batch."""
+    """Where ``step`` can run with no memory fuller than now, and on as many ranks, which keeps the effective batch."""
     if step.fit.instance.trainium:
         return []  # an image for Neuron runs on no other kind
     gpu, host = gpu_load(step.fit), host_load(step.fit)
@@ -161,6 +161,7 @@ def _no_worse(job: Job, step: _Step) -> list[Candidate]:
         c
         for c in fallbacks(job, step.workload)
         if c.placement.gpus == step.fit.placement.gpus
+        and (c.placement.gpus or c.instance_count == step.fit.instance_count)  # without GPUs each host is a rank
         and gpu_load(c) <= gpu
         and host_load(c) <= host
         and (c.instance.nvme_gb or step.volume_gb) >= step.volume_gb
