@@ -116,7 +116,15 @@ _channels = (
     | _uris
     | st.fixed_dictionaries(
         {"uri": _uris},
-        optional={"content_type": text(), "mode": st.just("File"), "attribute_names": st.lists(text(), max_size=2)},
+        optional={"content_type": text(), "mode": st.just("File")},
+    )
+    | st.fixed_dictionaries(
+        {
+            "uri": _uris,
+            "mode": st.just("Pipe"),
+            "s3_data_type": st.just("AugmentedManifestFile"),
+            "attribute_names": st.lists(text(), min_size=1, max_size=2),
+        },
     )
     | st.fixed_dictionaries(
         {

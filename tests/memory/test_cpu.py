@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accuracy import falls, runs
+from accuracy import falls, lomo, runs
 from job_files import auto_job
 from sagefit.attempts import plan_attempts, predicted_on_cpu
-from sagefit.memory import GIB, Placement, Transformer, Vision, Workload, predict
+from sagefit.memory import GIB, Placement, Transformer, Vision, Workload, bounds, predict
 from sagefit.memory.cpu import HELD_CHECKPOINTED, HELD_MOST
 from sagefit.memory.host import CPU_PROCESS
 from sagefit.memory.presets import presets
@@ -162,3 +162,8 @@ def test_rows_tell_their_whole_configuration() -> None:
         assert float(row["measured_gib"]) > 0.2
         assert row["torch"]
     assert (Path(runs.__file__).parent / "measure_cpu.py").is_file()
+
+
+def test_the_bounds_are_those_of_the_measured_runs() -> None:
+    on_cpu = {name: ratio for name, ratio in bounds.load().items() if name.startswith("cpu/")}
+    assert on_cpu == lomo.cpu_ratios(runs.cpu_runs())

@@ -61,7 +61,8 @@ def test_nothing_that_ran_out_of_memory_would_have_been_called_fits() -> None:
 
 
 def test_the_bounds_are_those_of_the_published_runs() -> None:
-    assert bounds.load() == ratios(transformer_runs() + vision_runs())
+    on_gpu = {name: ratio for name, ratio in bounds.load().items() if not name.startswith("cpu/")}
+    assert on_gpu == ratios(transformer_runs() + vision_runs())
 
 
 def test_a_conformal_quantile_counts_one_more_than_it_has() -> None:
