@@ -69,7 +69,7 @@ def _build(library: str, name: str) -> tuple[Any, tuple[int, int]]:
     try:
         with torch.device("meta"):
             model = make()
-    except (NotImplementedError, RuntimeError):  # its constructor reads values
+    except (NotImplementedError, RuntimeError):  # torch's, where a constructor reads values that meta tensors lack
         model = make().to("meta")
     height = width = TORCHVISION_SIZES.get(name, 224)
     if library == "timm":
