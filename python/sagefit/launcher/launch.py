@@ -35,6 +35,8 @@ def main(command_line: Sequence[str] | None = None) -> int:
     except Exception as fault:
         traceback.print_exc()
         return run.fail(CANNOT_START, "internal", f"the launcher failed: {type(fault).__name__}: {fault}")
+    finally:
+        run.close()
 
 
 class _Run:
@@ -90,6 +92,10 @@ class _Run:
         finally:
             torch.close()
 
+    def close(self) -> None:
+        """Says what still waits for the end of a line: a process that was left behind may write one."""
+        self._console.settle()
+
     def fail(self, ended: Ended, failure_class: str, words: str) -> int:
         """Writes down why, first where SageMaker looks for it, and returns the exit code."""
         words = report.one_line(words)
@@ -133,7 +139,7 @@ class _Run:
     def _own_words(self) -> list[str]:
         """What the script itself wrote into the failure file, which is its right."""
         with contextlib.suppress(OSError):
-            return (self._output / "failure").read_text(encoding="utf-8", errors="replace").splitlines()
+            return report.read_failure(self._output).splitlines()
         return []
 
     def _report(self, ended: Ended | None = None, failure_class: str | None = None, words: str | None = None) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +20,10 @@ from . import memory
 
 LINGER = 2.0  # seconds to wait for output: a process left behind may hold the pipe open for ever
 PIPE_SIZE = 65536  # as much as a pipe holds: one read takes all that was written before
+QUIET = 5.0  # seconds without a word within a line, after which the launcher's own line does not wait for its end
 KEPT_LINES = 4000  # teardown of many ranks can be longer than what ended them
 KEPT_CHARACTERS = 2000  # of one line
+_END = re.compile(rb"\r\n|\n|\r")
 _SHELL_SIGNALS = {128 + number: number for number in (6, 7, 9, 11, 15)}  # a shell turns a signal into 128 + number
 
 
@@ -31,24 +35,76 @@ class Ended(NamedTuple):
 
 
 class Console:
-    """The launcher's own two output streams, shared by the script and the metric lines."""
+    """The launcher's own two output streams, shared by the script and the lines of the launcher.
+
+    A script that writes without a buffer writes a line in pieces, and what reads a log reads lines: a line of the
+    launcher waits until the script has ended the line that it has begun, with a line feed or a carriage return. A
+    script that has begun a line and then says nothing for a while, or ends, gets its line feed from the launcher.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._line_open = False
+        self._begun: set[IO[bytes]] = set()  # the streams on which the script is within a line
+        self._ended = True  # what was sent last ended with a line feed
+        self._spoke = -QUIET  # when the script last wrote
+        self._waiting: list[str] = []  # lines of the launcher
+        self._watched = False  # a thread waits for the script to be quiet
+        self._shared = _same_file(sys.stdout, sys.stderr)
 
     def write(self, stream: IO[bytes], chunk: bytes) -> None:
         """Passes a piece of the script's output through."""
         with self._lock:
-            self._send(stream, chunk)
-            if stream is sys.stdout.buffer:
-                self._line_open = not chunk.endswith(b"\n")
+            if stream is not sys.stdout.buffer and not self._shared:
+                self._send(stream, chunk)  # elsewhere
+                return
+            end = _END.search(chunk) if self._waiting else None
+            for piece in (chunk[: end.end()], chunk[end.end() :]) if end else (chunk,):
+                if piece:
+                    self._send(stream, piece)
+                    self._ended = piece.endswith(b"\n")
+                    (self._begun.discard if piece.endswith((b"\n", b"\r")) else self._begun.add)(stream)
+                if not self._begun:
+                    self._send_waiting()
+            self._spoke = time.monotonic()
 
     def line(self, text: str) -> None:
-        """Prints a line of the launcher, never inside a line that the script has begun."""
+        """Prints a line of the launcher, now or once the script's line has ended."""
         with self._lock:
-            self._send(sys.stdout.buffer, (b"\n" if self._line_open else b"") + text.encode() + b"\n")
-            self._line_open = False
+            self._waiting.append(text)
+            if not self._begun or self._is_quiet():
+                self._send_waiting()
+            elif not self._watched:
+                with contextlib.suppress(RuntimeError):  # no thread to be had: the next piece or line looks again
+                    threading.Thread(target=self._watch, daemon=True).start()
+                    self._watched = True
+
+    def settle(self) -> None:
+        """Prints at once what waits: the script has ended, within a line or not."""
+        with self._lock:
+            self._spoke = -QUIET
+            self._send_waiting()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(QUIET / 10)
+            with self._lock:
+                if self._is_quiet():
+                    self._send_waiting()
+                if not self._waiting:
+                    self._watched = False
+                    return
+
+    def _is_quiet(self) -> bool:
+        return time.monotonic() - self._spoke >= QUIET
+
+    def _send_waiting(self) -> None:
+        if not self._waiting:
+            return
+        lines = "".join(f"{text}\n" for text in self._waiting).encode("utf-8", "replace")
+        self._send(sys.stdout.buffer, (b"" if self._ended else b"\n") + lines)
+        self._ended = True
+        self._begun.clear()
+        self._waiting.clear()
 
     def _send(self, stream: IO[bytes], chunk: bytes) -> None:
         try:
@@ -56,6 +112,15 @@ class Console:
             stream.flush()
         except (OSError, ValueError):
             pass  # nobody reads the log any more; the script still has to be drained, or it would stand still
+
+
+def _same_file(*streams: IO[str]) -> bool:
+    """Whether these streams end in one file, pipe or terminal."""
+    try:
+        first, *others = [os.fstat(stream.fileno()) for stream in streams]
+    except (OSError, ValueError):
+        return False
+    return all(os.path.samestat(first, other) for other in others)
 
 
 class Program:
@@ -96,6 +161,7 @@ class Program:
         """Waits for the end of the program and of its output."""
         code = self._process.wait()
         self._reader.join(LINGER)
+        self._console.settle()
         if code < 0:
             return Ended(128 - code, -code)
         return Ended(code, _SHELL_SIGNALS.get(code))
