@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 
 import pytest
 
@@ -167,31 +166,68 @@ def test_output_that_is_no_text_does_no_harm(container: Container) -> None:
     assert outcome.failure == "sagefit: code: train.py ended with exit code 5: \ufffd\ufffd broken"
 
 
+AUDIT = """
+import os, sys
+log = os.open(os.environ["AUDIT_LOG"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+def note(event, arguments):
+    if event in ("open", "os.rename"):
+        os.write(log, f"{event} {os.path.basename(str(arguments[0]))}\\n".encode())
+sys.addaudithook(note)
+"""
+
+
 def test_the_failure_file_comes_before_the_report(container: Container) -> None:
-    """The report goes through a pipe here that nobody reads until the failure file is there."""
-    container.code(
-        "train.py",
-        "import os, pathlib\ndata = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
-        "os.mkfifo(data / 'sagefit.json.part')\nraise ValueError('diverged')",
+    """The launcher's own Python says which files it opens and renames, in order."""
+    library = container.root.parent / "library"
+    library.mkdir()
+    (library / "sitecustomize.py").write_text(AUDIT)
+    log = container.root.parent / "audit.log"
+    container.environment |= {"PYTHONPATH": str(library), "AUDIT_LOG": str(log)}
+    outcome = container.run("raise ValueError('diverged')")
+    assert outcome.failure == "sagefit: code: train.py ended with exit code 1: ValueError: diverged"
+    assert outcome.report["class"] == "code"
+    last = {line: number for number, line in enumerate(log.read_text().splitlines())}
+    assert last["open failure"] < last["os.rename sagefit.json.part"]
+
+
+@pytest.mark.parametrize("name", ["failure", "data/sagefit.json", "data/sagefit.json.part", ".sagefit-reserve"])
+@pytest.mark.parametrize("what", ["a FIFO", "a link to a FIFO", "a link to nothing", "a socket"])
+def test_what_stands_in_the_place_of_a_record_makes_room(container: Container, name: str, what: str) -> None:
+    make = {
+        "a FIFO": "os.mkfifo(path)",
+        "a link to a FIFO": "os.mkfifo('fifo'); path.symlink_to(pathlib.Path('fifo').resolve())",
+        "a link to nothing": "path.symlink_to('nothing')",
+        "a socket": "socket.socket(socket.AF_UNIX).bind(os.path.relpath(path))",
+    }[what]
+    outcome = container.run(
+        "import os, pathlib, socket\n"
+        f"path = pathlib.Path(os.environ['SM_OUTPUT_DIR']) / {name!r}\n"
+        f"path.unlink() if path.is_file() else None\n{make}\nraise ValueError('diverged')"
     )
-    process = container.start()
-    while not (failure := container.failure()):
-        assert process.poll() is None
-        time.sleep(0.02)
-    assert failure == "sagefit: code: train.py ended with exit code 1: ValueError: diverged"
-    pipe = container.root / "output" / "data" / "sagefit.json.part"
-    while '"class":"code"' not in pipe.read_text():  # one that was being written while the script ran may come first
-        pass
-    process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert outcome.exit_code == 1
+    assert outcome.failure == "sagefit: code: train.py ended with exit code 1: ValueError: diverged"
+    assert outcome.report["class"] == "code"
+
+
+IN_THE_WAY = """
+import os, pathlib, time
+data = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])
+for number in range(1000):  # the launcher may make the folder anew in between
+    try:
+        data.rename(data.with_name(f'was-{number}'))
+        data.write_text('in the way')
+        break
+    except OSError:
+        time.sleep(0.001)
+time.sleep(2.5)
+print('finished')
+raise SystemExit(4)
+"""
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_training(container: Container) -> None:
-    outcome = container.run(
-        "import os, pathlib\ndata = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
-        "(data / 'sagefit.json').unlink()\ndata.rmdir()\ndata.write_text('in the way')\n"
-        "import time; time.sleep(2.5)\nprint('finished')\nraise SystemExit(4)"
-    )
+    outcome = container.run(IN_THE_WAY)
+    assert (container.root / "output" / "data").read_text() == "in the way"
     assert "finished\n" in outcome.stdout
     assert outcome.exit_code == 4
     assert outcome.failure == "sagefit: code: train.py ended with exit code 4: finished"

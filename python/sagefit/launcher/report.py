@@ -23,8 +23,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 GIB = 1024**3
 SCHEMA = 1
@@ -45,6 +48,7 @@ NOTHING: dict[str, Any] = {
     "samples": [],
 }
 RESERVE = 256 * 1024  # bytes
+LONGEST_OWN = 1024**2  # bytes that are read of what a script wrote there itself
 LONGEST_FAILURE = 900  # characters; SageMaker cuts FailureReason at 1024 and adds words of its own
 
 
@@ -64,7 +68,7 @@ def write_report(output: Path, host: str, first_host: str, content: dict[str, An
     target = output / "data" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(name + ".part")
-    part.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
+    _write(part, (json.dumps(content, separators=(",", ":")) + "\n").encode())
     part.replace(target)
 
 
@@ -83,7 +87,7 @@ def reserve(output: Path) -> None:
     """Keeps some room on the disk, so that a script which fills it can still be explained."""
     with contextlib.suppress(OSError):
         output.mkdir(parents=True, exist_ok=True)
-        _reserved(output).write_bytes(bytes(RESERVE))
+        _write(_reserved(output), bytes(RESERVE))
 
 
 def release(output: Path) -> None:
@@ -96,8 +100,34 @@ def write_failure(output: Path, text: str) -> None:
     """Writes the failure file, from which SageMaker takes the FailureReason."""
     with contextlib.suppress(OSError):  # the log still says it
         output.mkdir(parents=True, exist_ok=True)
-        (output / "failure").write_text(text, encoding="utf-8")
+        _write(output / "failure", text.encode("utf-8", "replace"))
+
+
+def read_failure(output: Path) -> str:
+    """What the script itself has written into the failure file. Raises OSError where there is none to read."""
+    with _regular(output / "failure", os.O_RDONLY) as file:
+        return file.read(LONGEST_OWN).decode("utf-8", "replace")
 
 
 def _reserved(output: Path) -> Path:
     return output / ".sagefit-reserve"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file. Whatever else a script has put in its place, except a folder, makes room."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(str(path)).st_mode):
+            path.unlink()
+    with _regular(path, os.O_WRONLY | os.O_CREAT) as file:
+        os.ftruncate(file.fileno(), 0)
+        file.write(content)
+
+
+@contextlib.contextmanager
+def _regular(path: Path, flags: int) -> Iterator[IO[bytes]]:
+    """A regular file, opened without waiting: a FIFO would wait for its other end. Raises OSError for all else."""
+    descriptor = os.open(str(path), flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with os.fdopen(descriptor, "rb" if flags == os.O_RDONLY else "wb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is no regular file")
+        yield file
