@@ -11,6 +11,7 @@ import pytest
 
 from corpus.scoring import SPLITS, Text, load
 from sagefit.failures import classify, read_log
+from sagefit.launcher import patterns, report
 
 Lines = list[str]
 TEXTS = [text for split in SPLITS for text in load(split) if text.log and "Killed" not in text.log][::7]
@@ -39,6 +40,7 @@ Root Cause (first observed failure):
   rank      : 3 (local_rank: 3)
   exitcode  : 1 (pid: 412)
   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html""".splitlines()
+METRIC_LINE = report.metric_line(2**29, 2**30, 2**31, 12.5)
 BAR = [f"{n:3}%|{'#' * (n // 10):10}| {n}/100 [00:01<00:10, 9.1it/s]" for n in range(40)]
 
 
@@ -67,6 +69,8 @@ AROUND: dict[str, Callable[[Lines], Lines]] = {
     "CloudWatch's CSV": lambda lines: [f'1714564800000,"{line}"' for line in lines],
     "a progress bar": lambda lines: [*(f"{step}\r" for step in BAR), *lines],
     "a progress bar in one line": lambda lines: ["\r".join(BAR), *lines],
+    "the launcher's line before each": lambda lines: [METRIC_LINE + line for line in lines],
+    "the launcher's line behind each": lambda lines: [line + METRIC_LINE for line in lines],
     "thousands of lines before": lambda lines: [*(f"loading part {n}" for n in range(2500)), *lines],
 }
 
@@ -95,6 +99,31 @@ def test_a_long_teardown_hides_nothing() -> None:
     log = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "    step()", "MemoryError"]
     log += [f"{noise.choice(TEARDOWN)} {number}" for number in range(5000)]
     assert classify("AlgorithmError: , exit code: 1", log=log).failure_class == "host_memory"
+
+
+def test_what_the_launcher_says_within_a_line_hides_no_pattern() -> None:
+    for row in patterns.load():
+        for example in row.examples if row.where in (patterns.LOG, patterns.EXCEPTION) else ():
+            whole = classify(log=[example]).failure_class
+            for joined in (METRIC_LINE + example, example + METRIC_LINE):
+                assert classify(log=[joined]).failure_class == whole, joined
+
+
+@pytest.mark.parametrize("between", range(1, 4))
+def test_ranks_that_break_each_others_lines_are_read(between: int) -> None:
+    """Without a buffer Python writes an exception's name, its message and its line feed apart."""
+    rank = ["RuntimeError", ": ", "CUDA out of memory. Tried to allocate 2.00 GiB", "\n"]
+    head = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    step()\n'
+    log = head + "".join([*rank[:between], *rank, *rank[between:]])
+    diagnosis = classify(log=log.splitlines())
+    assert diagnosis.failure_class == "gpu_memory"
+    assert "CUDA out of memory" in diagnosis.evidence
+
+
+def test_a_message_that_comes_after_its_exception_s_name_belongs_to_it() -> None:
+    head = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    step()\n'
+    log = f"{head}OSError\n: [Errno 28] No space left on device\n"
+    assert classify(log=log.splitlines()).failure_class == "disk"
 
 
 def test_interleaved_ranks_are_told_apart() -> None:

@@ -44,6 +44,11 @@ _EXCEPTION = re.compile(
 )
 
 
+_METRICS = re.compile(r"\[sagefit\] (?:\w+=[\d.]+(?: (?=\w+=[\d.]))?)+")  # a line of the launcher
+# Ranks that share a pipe: one's exception may be broken off by another's before its message.
+_UNSAID = re.compile(r"(?:^|[\W_])(?:\w{1,80}\.){0,12}[A-Z]\w{0,80}(?:Error|Exception|Interrupt)$")
+
+
 class Line(NamedTuple):
     """A line that counts. ``raw`` has its prefixes; ``source`` is the line of code that raised an exception."""
 
@@ -90,11 +95,28 @@ def is_exception(text: str) -> bool:
 
 
 def _split(log: Sequence[str]) -> Iterator[str]:
+    before = ""
     for line in _unpacked(log[-3 * TAIL :])[-TAIL:]:
         for part in _ends(line, 8 * LONGEST).replace("\0", "").splitlines() or [""]:
             clean = _COLOURS.sub("", part).expandtabs(4).lstrip("\ufeff").rstrip()
-            if clean:
-                yield _ends(clean, LONGEST)
+            for each in filter(None, _apart(clean)):
+                if each.startswith(":") and _UNSAID.search(before):
+                    before += each  # its message came in a piece of its own
+                    continue
+                if before:
+                    yield before
+                before = _ends(each, LONGEST)
+    if before:
+        yield before
+
+
+def _apart(line: str) -> Iterator[str]:
+    """What is around the launcher's metric lines, each with the prefix of all: they may be written into any line."""
+    if "[sagefit] " not in line:
+        yield line
+        return
+    at = _end_of_prefixes(line)
+    yield from (line[:at] + part for part in _METRICS.split(line[at:]) if part and not part.isspace())
 
 
 def _ends(text: str, longest: int) -> str:
@@ -124,10 +146,14 @@ def _string(text: str) -> str:
 
 
 def _without_prefixes(line: str) -> str:
+    return line[_end_of_prefixes(line) :]
+
+
+def _end_of_prefixes(line: str) -> int:
     at = 0
     for _ in range(6):
         found = _PREFIX.match(line, at)
         if not found:
             break
         at = found.end()
-    return line[at:]
+    return at
