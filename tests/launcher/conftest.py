@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,7 @@ class Container:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.before: list[str] = []  # words in front of the launcher's command
+        self._started: list[subprocess.Popen[str]] = []
         self.environment = {
             name: value
             for name, value in os.environ.items()
@@ -89,16 +92,37 @@ class Container:
         self, entry_point: str = "train.py", *options: str, python: str = PYTHON, words: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
         """Starts the launcher."""
-        command = [*self.before, python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words]
-        return subprocess.Popen(
+        return self.open(
+            [*self.before, python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words], self.root
+        )
+
+    def open(self, command: list[str], folder: Path, stdin: int | None = None) -> subprocess.Popen[str]:
+        """Starts a program of this container, which ends with it."""
+        process = subprocess.Popen(
             command,
             env=self.environment,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=self.root,
+            cwd=folder,
             text=True,
             errors="replace",
         )
+        self._started.append(process)
+        return process
+
+    def close(self) -> None:
+        """Ends what a test that failed has left running, with all that it started."""
+        for process in self._started:
+            if process.poll() is None:
+                top = psutil.Process(process.pid)
+                for each in [top, *top.children(recursive=True)]:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        each.kill()
+                process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
 
     def run(self, script: str, *options: str, python: str = PYTHON, words: tuple[str, ...] = ()) -> Outcome:
         """Runs ``script`` as ``train.py``."""
@@ -146,6 +170,8 @@ class Killer(threading.Thread):
 
 
 @pytest.fixture
-def container(tmp_path: Path) -> Container:
+def container(tmp_path: Path) -> Iterator[Container]:
     """An empty training container."""
-    return Container(tmp_path / "ml")
+    made = Container(tmp_path / "ml")
+    yield made
+    made.close()

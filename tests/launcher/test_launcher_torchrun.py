@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def give_torch(container: Container) -> None:
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> list[Container]:
+def hosts(tmp_path: Path) -> Iterator[list[Container]]:
     """Two hosts of one job on the loopback, in an order of their own."""
     found = []
     for name in ("algo-1", "algo-2"):
@@ -55,7 +56,9 @@ def hosts(tmp_path: Path) -> list[Container]:
         container.config("hyperparameters", {"epochs": "2"})
         container.environment |= {"SAGEFIT_MASTER_ADDRESS": "127.0.0.1", "SAGEFIT_MASTER_PORT": "7901"}
         found.append(container)
-    return found
+    yield found
+    for container in found:
+        container.close()
 
 
 def run_all(hosts: list[Container], script: str, python: str = PYTHON) -> list[Outcome]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 
 import pytest
 
@@ -36,16 +35,7 @@ def test_the_toolkit_s_copy_starts_the_script(python: str, container: Container)
     code = container.root / "code"  # where the toolkit copies the file, and runs it with all hyperparameters
     code.mkdir()
     shutil.copy(container.shipped / "sagefit_trial.py", code)
-    done = container.end(
-        subprocess.Popen(
-            [python, "sagefit_trial.py", "--depth", "3"],
-            cwd=code,
-            env=container.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    )
+    done = container.end(container.open([python, "sagefit_trial.py", "--depth", "3"], code))
     assert done.exit_code == 0, done.stderr
     assert "words ['--depth', '3', '--fast']\n" in done.stdout
     assert f"/checkpoints/{TRIAL}\n" in done.stdout
