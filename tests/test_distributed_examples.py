@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -20,7 +21,9 @@ from torch_environment import torch_python
 EXAMPLES = ROOT / "examples"
 DIGITS = EXAMPLES / "quickstart" / "data"
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-ENVIRONMENT = os.environ | LOOPBACK | {"OMP_NUM_THREADS": "1", "SM_CHANNEL_TRAIN": str(DIGITS / "train")}
+#: Without a buffer, as in SageMaker's images.
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+ENVIRONMENT = os.environ | LOOPBACK | UNBUFFERED | {"OMP_NUM_THREADS": "1", "SM_CHANNEL_TRAIN": str(DIGITS / "train")}
 
 
 def ranks(count: int, example: str, folder: Path, *words: str) -> str:
@@ -40,6 +43,16 @@ def ranks(count: int, example: str, folder: Path, *words: str) -> str:
 
 def losses(said: str) -> list[float]:
     return [float(found) for found in re.findall(r"loss=([0-9.]+)", said)]
+
+
+def test_ranks_write_a_line_in_one_piece() -> None:
+    scripts = [path for path in EXAMPLES.glob("*/code/*.py") if "torch.distributed" in path.read_text(encoding="utf-8")]
+    assert len(scripts) >= 4
+    for path in scripts:
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        assert "say" in names, path
+        assert "print" not in names, path
 
 
 def test_two_ranks_learn_as_one_with_the_same_batch(tmp_path: Path) -> None:

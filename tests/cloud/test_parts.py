@@ -145,7 +145,8 @@ def test_exit_codes_are_those_of_containers(command: list[str], code: int) -> No
 
 
 def test_a_closed_life_line_kills_everything() -> None:
-    script = "import os, time; os.fork() or os.setsid(); print(os.getpid(), flush=True); time.sleep(60)"
+    # One write each: print may need two, and the two processes share the pipe.
+    script = "import os, time; os.fork() or os.setsid(); os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)"
     start = [sys.executable, "-I", "-S", container_init.__file__, sys.executable, "-c", script]
     with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None

@@ -19,6 +19,13 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 WIDTH = 128
 
 
+def say(text):
+    """Prints a line in one piece. Without a buffer, as in SageMaker's images, print writes a text and its line feed
+    apart, and ranks that share a log break each other's lines."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 class RowReader(nn.Module):
     """A transformer that reads a picture of 8 x 8 pixels row by row."""
 
@@ -74,7 +81,7 @@ def train(model, options, checkpoints, device):
         first = state["epoch"]
         if own.is_file():  # not there for a rank that is new
             torch.set_rng_state(torch.load(own))
-        print(f"rank {rank} resumed: {first} epochs are done")
+        say(f"rank {rank} resumed: {first} epochs are done")
     for epoch in range(first, options.epochs):
         sampler.set_epoch(epoch)  # or every epoch has the order of the first
         losses = []
@@ -86,7 +93,7 @@ def train(model, options, checkpoints, device):
             losses.append(loss.item())
         loss = mean_over_ranks(sum(losses) / len(losses), device)
         if rank == 0:
-            print(f"epoch {epoch + 1}: loss={loss:.6f}, {len(losses)} steps of {world} x {options.batch_size} pictures")
+            say(f"epoch {epoch + 1}: loss={loss:.6f}, {len(losses)} steps of {world} x {options.batch_size} pictures")
             save(shared, {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch + 1})
         save(own, torch.get_rng_state())
 
@@ -112,7 +119,7 @@ def main():
     if on_gpu:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if on_gpu else "gloo")
-    print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {os.environ.get('SM_CURRENT_HOST', 'this machine')}")
+    say(f"rank {dist.get_rank()} of {dist.get_world_size()} on {os.environ.get('SM_CURRENT_HOST', 'this machine')}")
     torch.manual_seed(options.seed)
     checkpoints = Path(os.environ.get("SM_CHECKPOINT_DIR", "checkpoints"))
     checkpoints.mkdir(parents=True, exist_ok=True)
@@ -120,7 +127,7 @@ def main():
     train(model, options, checkpoints, device)
     right = accuracy(model.eval(), options.test, device)
     if dist.get_rank() == 0:
-        print(f"accuracy={right:.4f}")
+        say(f"accuracy={right:.4f}")
         folder = Path(os.environ.get("SM_MODEL_DIR", "model"))
         folder.mkdir(parents=True, exist_ok=True)
         torch.save(model.state_dict(), folder / "model.pt")

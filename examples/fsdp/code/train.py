@@ -23,6 +23,13 @@ from torch.nn.parallel import DistributedDataParallel
 GREYS, PIXELS = 17, 64  # values of a pixel, and pixels of a picture
 
 
+def say(text):
+    """Prints a line in one piece. Without a buffer, as in SageMaker's images, print writes a text and its line feed
+    apart, and ranks that share a log break each other's lines."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 class PixelModel(nn.Module):
     """A decoder that predicts each pixel of a picture from those before it."""
 
@@ -92,7 +99,7 @@ def train(model, forward, options, device):
         weights, moments = get_state_dict(model, optimizer)
         distributed_checkpoint.load({"model": weights, "optimizer": moments}, checkpoint_id=checkpoints / str(done))
         set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
-        print(f"rank {rank} resumed after step {done}")
+        say(f"rank {rank} resumed after step {done}")
     for step in range(done, options.steps):
         chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))
         batch = data[chosen[rank : world * options.batch_size : world].to(device)]
@@ -103,7 +110,7 @@ def train(model, forward, options, device):
         loss = loss.detach()
         dist.all_reduce(loss)
         if rank == 0:
-            print(f"step {step + 1}: loss={loss.item() / world:.4f}")
+            say(f"step {step + 1}: loss={loss.item() / world:.4f}")
         if (step + 1) % options.save_steps == 0 or step + 1 == options.steps:
             weights, moments = get_state_dict(model, optimizer)
             folder = checkpoints / str(step + 1)
@@ -127,7 +134,7 @@ def main():
     dist.init_process_group("nccl" if on_gpu else "gloo")
     model, forward = build(options, device)
     kept, total = (sum(part(p).numel() for p in model.parameters()) for part in (own, lambda p: p))
-    print(f"rank {dist.get_rank()} keeps {kept} of {total} parameters")
+    say(f"rank {dist.get_rank()} keeps {kept} of {total} parameters")
     train(model, forward, options, device)
     # In parts, as it is: dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of them.
     distributed_checkpoint.save(model.state_dict(), checkpoint_id=os.environ.get("SM_MODEL_DIR", "model"))

@@ -32,6 +32,13 @@ PLAN = {
 }
 
 
+def say(text):
+    """Prints a line in one piece. Without a buffer, as in SageMaker's images, print writes a text and its line feed
+    apart, and ranks that share a log break each other's lines."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 class Layer(nn.Module):
     """A layer of a decoder. Split over ranks, its matrices are those of some heads and some units of the MLP."""
 
@@ -99,7 +106,7 @@ def main():
     mesh = init_device_mesh(kind, (int(os.environ["WORLD_SIZE"]),))
     torch.manual_seed(0)  # the same values on all ranks, of which each keeps its part
     model = split(PixelModel(options.width, options.layers).to(device), mesh)
-    print(f"rank {dist.get_rank()} keeps {kept(model)} of {sum(p.numel() for p in model.parameters())} parameters")
+    say(f"rank {dist.get_rank()} keeps {kept(model)} of {sum(p.numel() for p in model.parameters())} parameters")
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)  # parts and whole parameters together
     data = pictures(options.train, device)
     for step in range(options.steps):
@@ -110,7 +117,7 @@ def main():
         loss.backward()
         optimizer.step()
         if dist.get_rank() == 0:
-            print(f"step {step + 1}: loss={loss.item():.4f}")
+            say(f"step {step + 1}: loss={loss.item():.4f}")
     # In parts, as it is: dcp_to_torch_save of torch.distributed.checkpoint.format_utils makes one file of them.
     distributed_checkpoint.save(model.state_dict(), checkpoint_id=os.environ.get("SM_MODEL_DIR", "model"))
     dist.destroy_process_group()

@@ -17,6 +17,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 
+def say(text):
+    """Prints a line in one piece. Without a buffer, as in SageMaker's images, print writes a text and its line feed
+    apart, and ranks that share a log break each other's lines."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def shards(folder):
     """The shards in a folder by name, each with the digest of what is in it."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(Path(folder).glob("*.csv.gz"))}
@@ -31,7 +38,7 @@ def prove(own, everything):
         raise SystemExit("two hosts have the same shard: set distribution: ShardedByS3Key on the channel train")
     if dict(together) != everything:
         raise SystemExit("the hosts' shards are not all of the data")
-    print(f"parts={len(parts)}: {' + '.join(str(len(part)) for part in parts)} shards, disjoint, all {len(everything)}")
+    say(f"parts={len(parts)}: {' + '.join(str(len(part)) for part in parts)} shards, disjoint, all {len(everything)}")
 
 
 def digits(folder):
@@ -48,7 +55,7 @@ def main():
     dist.init_process_group("gloo")
     rank, host = dist.get_rank(), os.environ["SM_CURRENT_HOST"]
     own = shards(os.environ["SM_CHANNEL_TRAIN"])
-    print(f"{host} has {', '.join(own)}")
+    say(f"{host} has {', '.join(own)}")
     prove(own, shards(os.environ["SM_CHANNEL_ALL"]))
     pictures, labels = digits(os.environ["SM_CHANNEL_TRAIN"])
     torch.manual_seed(0)
@@ -65,7 +72,7 @@ def main():
                 optimizer.step()
     if rank == 0:
         test, names = digits(os.environ["SM_CHANNEL_TEST"])
-        print(f"accuracy={(model(test).argmax(1) == names).float().mean():.4f}")
+        say(f"accuracy={(model(test).argmax(1) == names).float().mean():.4f}")
         torch.save(model.state_dict(), Path(os.environ["SM_MODEL_DIR"]) / "model.pt")
     dist.destroy_process_group()
 
