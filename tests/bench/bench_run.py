@@ -74,7 +74,7 @@ def main() -> None:
             sagefit("run", job, "--yes")
             (state,) = sagefit.home.rglob("digits.tfstate")
             machine = json.loads(state.read_text(encoding="utf-8"))["outputs"]["state_machine_arn"]["value"]
-            environment = sagefit.environment | sagefit.aws_environment() | {"TF_DATA_DIR": f"{folder}/data"}
+            environment = sagefit.environment | sagefit.aws_environment() | {"TF_DATA_DIR": f"{folder}/terraform"}
             for what in ("nothing changed", "new code"):
                 ratios = []
                 for number in range(ROUNDS):

@@ -259,7 +259,7 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
     job = write_job(tmp_path, {"name": "plain"})
     world.sagefit("render", job)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "TF_"))}
-    environment |= world.sagefit.aws_environment() | {"TF_DATA_DIR": str(tmp_path / "data")}
+    environment |= world.sagefit.aws_environment() | {"TF_DATA_DIR": str(tmp_path / "terraform")}
     terraform = [str(toolchain.terraform_binary(world.sagefit.home)), "-chdir=job"]
     variables = f"-var-file={tmp_path / 'plain.tfvars'}"
     for command in (
