@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -75,6 +76,26 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "project" / ".sagefit"
+
+
+@contextlib.contextmanager
+def of_somebody_else(path: Path) -> Iterator[None]:
+    """This user may not enter or read a path; for that, root becomes another for a while."""
+    root, mode = os.geteuid() == 0, path.stat().st_mode
+    path.chmod(0)
+    above = {folder: folder.stat().st_mode for folder in path.parents if root and not folder.stat().st_mode & 1}
+    for folder in above:
+        folder.chmod(0o755)
+    try:
+        if root:
+            os.seteuid(65534)
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for folder, before in above.items():
+            folder.chmod(before)
+        path.chmod(mode)
 
 
 @dataclass
@@ -331,6 +352,36 @@ class TestProviders:
         monkeypatch.setenv("TF_CLI_CONFIG_FILE", str(settings))
         (machine / ".terraformrc").write_text("provider_installation {\n  direct {}\n}\n")  # Terraform reads one only
         assert toolchain.provider_config(home) is None
+
+    @pytest.mark.parametrize("variable", ["TF_CLI_CONFIG_FILE", "SAGEFIT_PLUGIN_MIRROR"])
+    def test_what_is_named_and_belongs_to_somebody_else_is_refused(
+        self, variable: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As after ``sudo -u``, which keeps the variable."""
+        theirs = tmp_path / "theirs"
+        theirs.mkdir()
+        (theirs / "named").write_text("provider_installation {\n  direct {}\n}\n")
+        monkeypatch.setenv(variable, str(theirs / "named"))
+        with of_somebody_else(theirs), pytest.raises(SagefitError) as refused:
+            toolchain.terraform_environment(home)
+        assert refused.value.message == f"{variable}: {theirs / 'named'} cannot be read: permission denied"
+        assert f"unset {variable}, or name what this user (" in str(refused.value.hint)
+        assert refused.value.exit_code == INVALID
+
+    def test_settings_that_are_seen_and_cannot_be_read_are_refused(
+        self, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = tmp_path / "settings.tfrc"
+        settings.write_text("provider_installation {\n  direct {}\n}\n")
+        monkeypatch.setenv("TF_CLI_CONFIG_FILE", str(settings))
+        with of_somebody_else(settings), pytest.raises(SagefitError, match=r"TF_CLI_CONFIG_FILE: .* cannot be read"):
+            toolchain.find_providers(home)
+
+    def test_a_home_directory_of_somebody_else_holds_nothing(self, machine: Path, home: Path) -> None:
+        (machine / ".terraformrc").write_text("provider_installation {\n  direct {}\n}\n")
+        mirror(machine / ".terraform.d/plugins", "5.100.0")
+        with of_somebody_else(machine):
+            assert toolchain.find_providers(home).origin == "from the registry"
 
     def test_our_own_file_is_not_taken_for_the_users(
         self, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ Providers come from a mirror on disk where there is one, otherwise from the publ
 from __future__ import annotations
 
 import contextlib
+import getpass
 import hashlib
 import json
 import os
@@ -262,7 +263,10 @@ def find_providers(home: Path) -> Providers:
     """
     if named := os.environ.get("SAGEFIT_PLUGIN_MIRROR"):
         mirror = Path(named).expanduser().absolute()
-        usable, seen = _mirrored(mirror)
+        try:
+            usable, seen = _mirrored(mirror)
+        except PermissionError as error:
+            raise _not_yours("SAGEFIT_PLUGIN_MIRROR", mirror) from error
         if not usable:
             low, high = (_dotted(bound) for bound in PROVIDER_RANGE)
             raise SagefitError(
@@ -273,7 +277,7 @@ def find_providers(home: Path) -> Providers:
         return _use_mirror(home, mirror)
     if (own := _user_settings(home)) and _mentions(own, "provider_installation"):
         return Providers(f"as {own} says", own)
-    if found := next((root for root in _mirror_roots() if _mirrored(root)[0]), None):
+    if found := next(filter(_is_mirror, _mirror_roots()), None):
         return _use_mirror(home, found)
     return Providers("from the registry", cached=True)
 
@@ -284,7 +288,7 @@ def terraform_environment(home: Path) -> dict[str, str]:
     overlay = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_INPUT": "0"}
     if providers.config == home / "terraformrc":
         overlay["TF_CLI_CONFIG_FILE"] = str(providers.config)
-    elif (named := os.environ.get("TF_CLI_CONFIG_FILE")) and not Path(named).is_file():
+    elif (named := os.environ.get("TF_CLI_CONFIG_FILE")) and _user_settings(home) != Path(named).absolute():
         overlay["TF_CLI_CONFIG_FILE"] = ""  # as if unset: the file is not there, and Terraform warns on every call
     if providers.cached and not _user_cache(home):
         cache = home / "plugin-cache"
@@ -296,11 +300,35 @@ def terraform_environment(home: Path) -> dict[str, str]:
 
 
 def _user_settings(home: Path) -> Path | None:
-    """Return the settings file that Terraform reads when we name none."""
-    named = os.environ.get("TF_CLI_CONFIG_FILE")
-    settings = [Path(named).absolute()] if named else []
-    settings = [path for path in (*settings, Path.home() / ".terraformrc") if path != home / "terraformrc"]
-    return next(filter(Path.is_file, settings), None)
+    """Return the settings file that Terraform reads when we name none.
+
+    Raises SagefitError where it is named and this user may not read it, as after ``sudo -u``, which keeps the variable.
+    """
+    if (named := os.environ.get("TF_CLI_CONFIG_FILE")) and (path := Path(named).absolute()) != home / "terraformrc":
+        try:
+            if path.is_file():
+                path.open().close()
+                return path
+        except PermissionError as error:
+            raise _not_yours("TF_CLI_CONFIG_FILE", path) from error
+    with contextlib.suppress(PermissionError):  # a home directory of somebody else: Terraform finds nothing there, too
+        if (path := Path.home() / ".terraformrc") != home / "terraformrc" and path.is_file():
+            return path
+    return None
+
+
+def _not_yours(variable: str, path: Path) -> SagefitError:
+    return SagefitError(
+        f"{variable}: {path} cannot be read: permission denied",
+        hint=f"unset {variable}, or name what this user ({_user()}) may read",
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # one without a name
+        return str(os.getuid())
 
 
 def _user_cache(home: Path) -> bool:
@@ -344,6 +372,13 @@ def _mirrored(root: Path) -> tuple[bool, list[str]]:
     """Return whether a mirror has a version that the root modules accept, and the versions it has for this machine."""
     versions = sorted({*_unpacked(root), *_packed(root)}, key=_numbers)
     return any(_accepted(version) for version in versions), versions
+
+
+def _is_mirror(root: Path) -> bool:
+    """Whether a place that nobody named is a mirror; one that this user may not read is none."""
+    with contextlib.suppress(PermissionError):
+        return _mirrored(root)[0]
+    return False
 
 
 def _unpacked(root: Path) -> list[str]:
