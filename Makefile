@@ -10,6 +10,9 @@ PY      := $(VENV)/bin/python
 SAGEFIT := $(VENV)/bin/sagefit
 # Python compiles what it imports; to compile all that pip installs would take longer than the rest of the set-up.
 PIP     := $(PY) -m pip install -qq --disable-pip-version-check --no-compile
+# A lock lists all there is to install. Left to itself, pip resolves it again, and some versions find newer releases.
+LOCKED  := $(PIP) --require-hashes --no-deps -r
+CHECK   := said=$$($(PY) -m pip --disable-pip-version-check check) || { echo "$$said" >&2; exit 1; }
 
 # What is given on make's command line is in the environment of the recipes: NAME, and CLOUD, which sagefit reads.
 # YES becomes a flag.
@@ -113,8 +116,9 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	fi; \
 	echo "Installing Python packages into $(VENV)"; \
 	if [ ! -x $(PY) ]; then "$$python" -m venv --clear $(VENV); fi
-	@$(PIP) --require-hashes -r requirements.lock
+	@$(LOCKED) requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(if $(wildcard $(VENV)/.dev),,$(CHECK)) # test tools of an older lock are made new before they are checked
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.installed
@@ -122,5 +126,6 @@ $(VENV)/.ready: $(VENV)/.installed
 
 $(VENV)/.dev: $(VENV)/.installed requirements-dev.lock
 	@echo "Installing test and lint tools into $(VENV)"
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(LOCKED) requirements-dev.lock
+	@$(CHECK)
 	@touch $@

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from sagefit.errors import FAILED, SagefitError
 
+#: What pip is told of a lock file: install what it lists. Left to itself it resolves anew, and may find newer releases.
+LOCKED = ("--require-hashes", "--no-deps")
 _COMPLETE = ".complete"
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -42,21 +44,26 @@ def built(folder: Path, build: Callable[[Path], None]) -> Path:
 
 
 def create(folder: Path, lock: Path | None = None) -> None:
-    """Make an environment with pip and what a lock file with hashes lists."""
+    """Make an environment with pip and what a lock file with hashes lists.
+
+    Raises SagefitError where it cannot be had, or where what is listed does not fit together.
+    """
     pip = _own_pip()
     venv.EnvBuilder(symlinks=True, with_pip=not pip).create(folder)
     for part in pip:
         shutil.copytree(part, packages(folder) / part.name)
     if lock:
-        install(folder, "--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", str(lock))
+        install(folder, *LOCKED, "--only-binary", ":all:", "-r", str(lock))
+        done = _pip(folder, "check")
+        if done.returncode:
+            raise SagefitError(
+                f"{lock.name} does not fit together: {'; '.join(done.stdout.strip().splitlines())}", exit_code=FAILED
+            )
 
 
 def install(folder: Path, *arguments: str) -> None:
     """``pip install`` in an environment. Raises SagefitError with the line in which pip says what is wrong."""
-    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", *arguments]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PYTHON"))}
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = _pip(folder, "install", "--quiet", "--no-input", *arguments)
     if done.returncode:
         lines = [line for line in done.stderr.strip().splitlines() if "error" in line.lower()] or [done.stderr.strip()]
         raise SagefitError(
@@ -64,6 +71,13 @@ def install(folder: Path, *arguments: str) -> None:
             hint="check that pip reaches a package index from here (pip config list)",
             exit_code=FAILED,
         )
+
+
+def _pip(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PYTHON"))}
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    command = [str(folder / "bin" / "python"), "-m", "pip", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def packages(folder: Path) -> Path:
