@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,11 @@ from cli_runner import Done, Sagefit
 from job_files import write_job
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever order the files are given in, the platform goes last."""
+    items.sort(key=lambda item: item.path.name == "test_teardown.py")
+
+
 @dataclass
 class World:
     """A running cloud with a platform, and the first run of the quickstart job on it."""
@@ -21,6 +27,31 @@ class World:
     sagefit: Sagefit
     first_run: Done
     applied: list[Path] = field(default_factory=list)  # jobs that the last test destroys
+
+    def apply(self, job: Path) -> None:
+        """Apply a job that stays up to the last test, which destroys it."""
+        self.applied.append(job)
+        self.sagefit("plan", job)
+        self.sagefit("apply", job)
+
+    @contextlib.contextmanager
+    def destroying(self, job: Path) -> Iterator[None]:
+        """Destroy a job at the end, also when its test fails: the last test removes the platform below it."""
+        try:
+            yield
+        except BaseException:
+            self.sagefit("destroy", job, "--yes", check=None)
+            raise
+        self.sagefit("destroy", job, "--yes")
+
+    @contextlib.contextmanager
+    def stopping(self, run: str) -> Iterator[None]:
+        """Stop a run whose test fails: a job cannot be changed or destroyed while it runs."""
+        try:
+            yield
+        except BaseException:
+            self.sagefit("stop", run, check=None)
+            raise
 
     def client(self, service: str) -> Any:
         """A boto3 client with nothing but what ``cloud env`` prints."""
@@ -57,6 +88,5 @@ def nowhere(tmp_path: Path) -> Sagefit:
 def scratch(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an applied job, for tests that change it; ``src/train.py`` beside it is its script."""
     job = write_job(tmp_path_factory.mktemp("scratch"), {"name": "scratch"})
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
+    world.apply(job)
     return job

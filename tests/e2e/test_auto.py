@@ -36,10 +36,10 @@ def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, 
     sized = json.loads(world.sagefit("size", "--json", job).out)
     assert sized["chosen"] == "ml.m5.large"
     first = sized["attempts"][0]
-    world.sagefit("run", job, "--yes")
-    record = json.loads(world.sagefit("runs", job, "--json").out.splitlines()[0])
+    with world.destroying(job):
+        world.sagefit("run", job, "--yes")
+        record = json.loads(world.sagefit("runs", job, "--json").out.splitlines()[0])
     assert record["status"] == "SUCCEEDED"
     assert [attempt["outcome"] for attempt in record["attempts"]] == ["host_memory", "completed"]
     assert [attempt["name"] for attempt in record["attempts"]] == ["main", first["next"]["host_memory"]]
     assert record["attempts"][1]["instance_type"] == "ml.r5.large"
-    world.sagefit("destroy", job, "--yes")  # the platform's own removal is tested on the same cloud

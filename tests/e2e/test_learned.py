@@ -29,10 +29,10 @@ def digits(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
     job["inputs"] = {name: str(EXAMPLE / "data" / name) for name in ("train", "test")}
     file = tmp_path_factory.mktemp("learned") / "digits.yaml"
     file.write_text(yaml.safe_dump(job | {"name": "learned"}), encoding="utf-8")
-    done = world.sagefit("run", file, "--yes")
-    assert f"--cloud local size {file} --runs" in done.err
-    yield file, done.out
-    world.sagefit("destroy", file, "--yes")  # the platform's own removal is tested on the same cloud
+    with world.destroying(file):
+        done = world.sagefit("run", file, "--yes")
+        assert f"--cloud local size {file} --runs" in done.err
+        yield file, done.out
 
 
 def sized(world: World, file: Path, *options: str) -> dict[str, Any]:

@@ -126,12 +126,14 @@ def test_apply_takes_exactly_the_saved_plan(world: World, scratch: Path) -> None
 
 def test_a_job_file_that_changed_after_its_plan_is_refused(world: World, scratch: Path) -> None:
     before = scratch.read_text(encoding="utf-8")
-    world.sagefit("plan", scratch)
-    scratch.write_text(before.replace("epochs: 3", "epochs: 4"), encoding="utf-8")
-    assert "stale plan" in world.sagefit("apply", scratch, check=4).err
-    scratch.write_text(before + "max_price: 0.001\n", encoding="utf-8")
-    assert "max_price" in world.sagefit("apply", scratch, check=4).err
-    scratch.write_text(before, encoding="utf-8")
+    try:
+        world.sagefit("plan", scratch)
+        scratch.write_text(before.replace("epochs: 3", "epochs: 4"), encoding="utf-8")
+        assert "stale plan" in world.sagefit("apply", scratch, check=4).err
+        scratch.write_text(before + "max_price: 0.001\n", encoding="utf-8")
+        assert "max_price" in world.sagefit("apply", scratch, check=4).err
+    finally:
+        scratch.write_text(before, encoding="utf-8")
 
 
 def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
@@ -142,19 +144,21 @@ def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
     world.sagefit("plan", job)
     applying = [sys.executable, "-m", "sagefit", "apply", str(job)]
     options: dict[str, Any] = {"cwd": ROOT, "env": world.sagefit.environment, "start_new_session": True}
-    with subprocess.Popen(applying, stderr=subprocess.PIPE, text=True, **options) as process:
+    with (
+        world.destroying(job),
+        subprocess.Popen(applying, stderr=subprocess.PIPE, text=True, **options) as process,
+    ):
         s3 = world.client("s3")
         bucket = "sagefit-dev-123456789012-us-east-1-data"
         wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket=bucket, Prefix="jobs/interrupted/"))
         os.killpg(process.pid, signal.SIGINT)
         assert process.stderr
         said = process.stderr.read()
-    assert process.returncode == 130
-    assert "waiting for Terraform to stop" in said
-    left = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
-    assert not [command for command in left if command.endswith("interrupted.tfplan")]
-    world.sagefit("plan", job)  # the state is not locked
-    world.sagefit("destroy", job, "--yes")
+        assert process.wait() == 130
+        assert "waiting for Terraform to stop" in said
+        left = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+        assert not [command for command in left if command.endswith("interrupted.tfplan")]
+        world.sagefit("plan", job)  # the state is not locked
 
 
 def test_a_plan_that_the_state_outran_is_refused(world: World, scratch: Path) -> None:
@@ -219,17 +223,20 @@ def test_a_failing_script_ends_the_run_as_code(world: World, scratch: Path) -> N
 def test_ctrl_c_leaves_the_run_alone(world: World) -> None:
     run = world.sagefit("start", "quickstart").out.strip()
     watching = [sys.executable, "-m", "sagefit", "watch", run, "--logs"]
-    with subprocess.Popen(
-        watching, cwd=ROOT, env=world.sagefit.environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        world.stopping(run),
+        subprocess.Popen(
+            watching, cwd=ROOT, env=world.sagefit.environment, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         assert process.stderr
         assert any("epoch 1 shard 1" in line for line in process.stderr)
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
-    assert process.returncode == 130
-    assert f"the run goes on. Follow it: sagefit --cloud local watch {run}" in said
-    assert "Traceback" not in said
-    assert "succeeded" in world.sagefit("watch", run).out
+        assert process.wait() == 130
+        assert f"the run goes on. Follow it: sagefit --cloud local watch {run}" in said
+        assert "Traceback" not in said
+        assert "succeeded" in world.sagefit("watch", run).out
 
 
 def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Path) -> None:
@@ -237,22 +244,28 @@ def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Pat
     world.sagefit("plan", scratch)
     world.sagefit("apply", scratch)
     run = world.sagefit("start", scratch).out.strip()
-    sagemaker = world.client("sagemaker")
-    wait_until(lambda: sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"])
+    with world.stopping(run):
+        sagemaker = world.client("sagemaker")
+        wait_until(lambda: sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"])
 
-    (scratch.with_name("src") / "train.py").write_text("print('new code')\n", encoding="utf-8")
-    world.sagefit("plan", scratch)
-    assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
+        (scratch.with_name("src") / "train.py").write_text("print('new code')\n", encoding="utf-8")
+        world.sagefit("plan", scratch)
+        assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
 
-    assert "stopped" in world.sagefit("stop", run).err  # by its name, though its file is not in jobs/
-    assert "is over already" in world.sagefit("stop", run, check=1).err
+        assert "stopped" in world.sagefit("stop", run).err  # by its name, though its file is not in jobs/
+        assert "is over already" in world.sagefit("stop", run, check=1).err
 
-    def status() -> str:
-        return str(sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"])
+        def status() -> str:
+            return str(sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"])
 
-    wait_until(lambda: status() not in ("InProgress", "Stopping"))
-    assert status() == "Stopped"
-    assert "aborted" in world.sagefit("runs", scratch).out
+        wait_until(lambda: status() not in ("InProgress", "Stopping"))
+        assert status() == "Stopped"
+        assert "aborted" in world.sagefit("runs", scratch).out
+
+
+def terraform_succeeds(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
@@ -262,13 +275,15 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
     environment |= world.sagefit.aws_environment() | {"TF_DATA_DIR": str(tmp_path / "terraform")}
     terraform = [str(toolchain.terraform_binary(world.sagefit.home)), "-chdir=job"]
     variables = f"-var-file={tmp_path / 'plain.tfvars'}"
-    for command in (
+    applied: list[list[str]] = [
         [*terraform, "init", f"-backend-config=path={tmp_path / 'plain.tfstate'}"],
         [*terraform, "apply", "-auto-approve", variables],
-        [*terraform, "destroy", "-auto-approve", variables],
-    ):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    ]
+    try:
+        for command in applied:
+            terraform_succeeds(command, environment)
+    finally:
+        terraform_succeeds([*terraform, "destroy", "-auto-approve", variables], environment)
 
 
 def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
@@ -278,15 +293,17 @@ def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
     (tmp_path / "tree/job/backend_override.tf").write_text(override, encoding="utf-8")
     other = Sagefit(world.sagefit.home, CLOUD="local", PYTHONPATH=str(tmp_path / "tree/python"))
     job = write_job(tmp_path, {"name": "remote"})
-    other("plan", job)
-    other("apply", job)
     s3 = world.client("s3")
-    (state,) = s3.list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
-    assert state["Key"] == "sagefit/dev/jobs/remote.tfstate"
-    assert not list(world.sagefit.home.rglob("remote.tfstate"))
-    other("destroy", job, "--yes")
-    s3.delete_object(Bucket="sagefit-terraform-state", Key=state["Key"])
-    s3.delete_bucket(Bucket="sagefit-terraform-state")
+    try:
+        other("plan", job)
+        other("apply", job)
+        (state,) = s3.list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
+        assert state["Key"] == "sagefit/dev/jobs/remote.tfstate"
+        assert not list(world.sagefit.home.rglob("remote.tfstate"))
+    finally:
+        other("destroy", job, "--yes")
+        s3.delete_object(Bucket="sagefit-terraform-state", Key="sagefit/dev/jobs/remote.tfstate")
+        s3.delete_bucket(Bucket="sagefit-terraform-state")
 
 
 def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> None:

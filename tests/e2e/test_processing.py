@@ -49,9 +49,7 @@ def job(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     path = write_job(tmp_path_factory.mktemp("prepared"), changes, file="prepared.yaml")
     (path.parent / "src" / "prepare.py").write_text(SCRIPT, encoding="utf-8")
-    world.sagefit("plan", path)
-    world.sagefit("apply", path)
-    world.applied.append(path)
+    world.apply(path)
     return path
 
 
@@ -99,10 +97,11 @@ def test_a_step_that_fails_ends_the_run_and_is_explained(world: World, job: Path
 def test_stop_ends_the_step_that_runs(world: World, job: Path) -> None:
     take(world, 600)
     run = world.sagefit("start", job).out.strip()
-    wait_for(world, run, "InProgress")
-    stopped = world.sagefit("stop", run)
-    assert f"{run}-p0 is stopping" in stopped.err
-    wait_for(world, run, "Stopped")
-    record = json.loads(world.sagefit("runs", run, "--json").out)
-    assert record["status"] == "ABORTED"
-    assert [step["outcome"] for step in record["steps"]] == ["stopped"]
+    with world.stopping(run):
+        wait_for(world, run, "InProgress")
+        stopped = world.sagefit("stop", run)
+        assert f"{run}-p0 is stopping" in stopped.err
+        wait_for(world, run, "Stopped")
+        record = json.loads(world.sagefit("runs", run, "--json").out)
+        assert record["status"] == "ABORTED"
+        assert [step["outcome"] for step in record["steps"]] == ["stopped"]

@@ -50,9 +50,7 @@ def searches(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of the applied job."""
     job = write_job(tmp_path_factory.mktemp("searches"), JOB)
     (job.parent / "src" / "train.py").write_text(SCRIPT, encoding="utf-8")
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    world.applied.append(job)
+    world.apply(job)
     return job
 
 
@@ -87,19 +85,18 @@ def test_a_stop_ends_the_search_and_its_trials(world: World, tmp_path: Path) -> 
     changes = {"name": "endless", "attempts": [{"name": "only"}], "hyperparameters": {"hoard": 1, "pause": 60}}
     job = write_job(tmp_path, JOB | changes)
     (job.parent / "src" / "train.py").write_text(SCRIPT, encoding="utf-8")
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    world.applied.append(job)
+    world.apply(job)
     run = world.sagefit("start", job).out.strip()
-    sagemaker, deadline = world.client("sagemaker"), time.monotonic() + 60
-    while not sagemaker.list_training_jobs(NameContains=f"{run}-")["TrainingJobSummaries"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert f"{run}-0 is stopping" in world.sagefit("stop", run).err
-    while (status := sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=f"{run}-0"))[
-        "HyperParameterTuningJobStatus"
-    ] == "Stopping":
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert status["HyperParameterTuningJobStatus"] == "Stopped"
-    assert status["TrainingJobStatusCounters"]["InProgress"] == 0
+    with world.stopping(run):
+        sagemaker, deadline = world.client("sagemaker"), time.monotonic() + 60
+        while not sagemaker.list_training_jobs(NameContains=f"{run}-")["TrainingJobSummaries"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert f"{run}-0 is stopping" in world.sagefit("stop", run).err
+        while (status := sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=f"{run}-0"))[
+            "HyperParameterTuningJobStatus"
+        ] == "Stopping":
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert status["HyperParameterTuningJobStatus"] == "Stopped"
+        assert status["TrainingJobStatusCounters"]["InProgress"] == 0

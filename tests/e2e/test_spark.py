@@ -31,9 +31,7 @@ def of_the_page() -> list[dict[str, object]]:
 
 def test_a_spark_cluster_starts_a_job_with_the_data_it_has_made(world: World, tmp_path: Path) -> None:
     job = EXAMPLE / "spark-starts-a-job.yaml"
-    world.sagefit("plan", job)
-    world.sagefit("apply", job)
-    world.applied.append(job)
+    world.apply(job)
     before = len(world.sagefit.calls())
     spark = images.environment("spark")
     command = [

@@ -12,7 +12,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
 
 
 def test_destroy_leaves_nothing_behind(world: World, scratch: Path) -> None:
-    jobs: list[str | Path] = [scratch, "quickstart", *world.applied]
+    assert scratch in world.applied
+    jobs: list[str | Path] = ["quickstart", *world.applied]
     for job in jobs:
         world.sagefit("destroy", job, "--yes")
     refused = world.sagefit("platform", "destroy", "--yes", check=1)
