@@ -54,6 +54,7 @@ def test_runs_that_expect_a_plan(tree: Path, file: TestFile) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)  # four minutes where nothing else runs
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str) -> None:
     problems = missed_rules(tree, subject, RULES[subject], FILES)
