@@ -25,7 +25,7 @@ import pytest_timeout
 from _pytest.faulthandler import fault_handler_stderr_fd_key  # the terminal, while a test's own output is captured
 
 GRACE = 120.0  # seconds after the limit, in which a test may clean up; then its worker is ended, with its stacks
-_MOST = 40  # processes that are shown
+_LOOK = 60.0  # of them, for looking at processes
 _CURRENT = "PYTEST_CURRENT_TEST"  # what pytest calls the test in the environment, which its processes inherit
 
 
@@ -38,7 +38,8 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
         debugging: bool = pytest_timeout.is_debugging()  # type: ignore[no-untyped-call]
         if debugging and not settings.disable_debugger_detection:
             return
-        shown = "\n\n".join([_own_stacks(), *map(_stack, _processes()[:_MOST])])
+        end = time.monotonic() + _LOOK
+        shown = "\n\n".join([_own_stacks(), *(_stack(process, end) for process in _processes())])
         _end_processes(began)
         pytest.fail(f"{item.nodeid} is over its limit of {settings.timeout:g} s\n\n{shown}\n")
 
@@ -95,15 +96,15 @@ def _own_stacks() -> str:
     return "\n".join([f"process {os.getpid()}: the test", *stacks])
 
 
-def _stack(process: psutil.Process) -> str:
-    """Where a process stands: of Python the functions, of others what they wait for."""
+def _stack(process: psutil.Process, end: float) -> str:
+    """Where a process stands: of Python the functions, of others what they wait for. Nothing is begun after ``end``."""
     try:
         words, status = process.cmdline(), process.status()
     except psutil.Error:
         return f"process {process.pid}: has ended"
     head = f"process {process.pid}, {status}: {' '.join(words)[:400]}"
     if words and "python" in Path(words[0]).name:
-        return f"{head}\n{_python_stack(process.pid)}"
+        return f"{head}\n{_python_stack(process.pid) if time.monotonic() < end else 'no stack: no time for it'}"
     with contextlib.suppress(OSError):
         return f"{head}\nwaits in {Path(f'/proc/{process.pid}/wchan').read_text() or 'nothing'}"
     return head

@@ -10,10 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+import limits
+
 CONFTEST = """
 import limits
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer
-limits.GRACE = 1.0
+limits.GRACE = {grace}
 """
 HANGS = """
 import signal, subprocess, sys, time, pytest
@@ -30,6 +32,7 @@ def shared():
 def test_before(shared):
     pass
 
+@pytest.mark.timeout(5)
 def test_hangs(shared):
     # Its end waits for the process: if the process were not ended, the test would hang once more.
     with subprocess.Popen([sys.executable, "-c", WAIT.format("own")], stdout=subprocess.PIPE) as process:
@@ -39,8 +42,9 @@ def test_after(shared):
     assert shared.poll() is None
 """
 DEAF = """
-import signal, time
+import signal, time, pytest
 
+@pytest.mark.timeout(3)
 def test_hears_nothing():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
     time.sleep(600)
@@ -50,10 +54,10 @@ def test_after():
 """
 
 
-def run(folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """A session of pytest on tests whose limit is three seconds."""
-    (folder / "conftest.py").write_text(CONFTEST)
-    (folder / "pytest.ini").write_text("[pytest]\ntimeout = 3\n")
+def run(folder: Path, tests: str, *options: str, grace: float = limits.GRACE) -> subprocess.CompletedProcess[str]:
+    """A session of pytest on tests, of which one has a limit of seconds."""
+    (folder / "conftest.py").write_text(CONFTEST.format(grace=grace))
+    (folder / "pytest.ini").write_text("[pytest]\ntimeout = 300\n")
     (folder / "test_it.py").write_text(tests)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     return subprocess.run(
@@ -77,7 +81,7 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
     done = run(tmp_path, HANGS, "-n", workers)
     assert done.returncode == 1
     assert "1 failed, 2 passed" in done.stdout  # what the session shares was left alone
-    assert "test_it.py::test_hangs is over its limit of 3 s" in done.stdout
+    assert "test_it.py::test_hangs is over its limit of 5 s" in done.stdout
     assert "thread MainThread" in done.stdout
     assert "process.stdout.read()" in done.stdout
     shown = done.stdout.count("waits_for_ever (<string>") if may_look() else done.stdout.count("no stack")
@@ -87,7 +91,7 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
 
 
 def test_a_test_that_hears_no_signal_is_ended_with_its_worker(tmp_path: Path) -> None:
-    done = run(tmp_path, DEAF, "-n", "1")
+    done = run(tmp_path, DEAF, "-n", "1", grace=1)
     assert done.returncode == 1
     assert "1 failed, 1 passed" in done.stdout
     assert "test_hears_nothing" in done.stdout
