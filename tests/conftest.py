@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 from second_try import pytest_collectreport, pytest_runtest_logreport, pytest_sessionfinish  # noqa: F401 - hooks
@@ -21,8 +21,10 @@ for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
 
 # The same examples every time, so that a change that is not at fault is not stopped by a new find.
 # HYPOTHESIS_PROFILE=search looks for new ones.
-settings.register_profile("same", derandomize=True, deadline=None, database=None)
-settings.register_profile("search", deadline=None, max_examples=1000)
+# How fast they are made says how busy the machine is, and nothing about what is tested.
+_PATIENT = [HealthCheck.too_slow]
+settings.register_profile("same", derandomize=True, deadline=None, database=None, suppress_health_check=_PATIENT)
+settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 

@@ -296,6 +296,24 @@ def test_checkpoints_follow_the_job_and_come_back(aws: Aws) -> None:
     assert aws.keys("bucket-checkpoints", "shared/") == ["shared/run/5"]
 
 
+REWRITES = """
+import os, pathlib, time
+folder = pathlib.Path(os.environ["SAGEFIT_ML_ROOT"], "checkpoints")
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    for size in (3 << 20, 1 << 10, 2 << 20):
+        (folder / "rewritten").write_bytes(bytes(size))
+(folder / "rewritten").write_bytes(b"whole")
+"""
+
+
+def test_checkpoints_that_change_while_they_are_taken_do_no_harm(aws: Aws) -> None:
+    job = aws.run(REWRITES, CheckpointConfig={"S3Uri": "s3://bucket-checkpoints/rewritten"})
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    stored = aws.client("s3").get_object(Bucket="bucket-checkpoints", Key="rewritten/rewritten")
+    assert stored["Body"].read() == b"whole"
+
+
 def test_an_interrupted_spot_job_starts_again_from_its_checkpoint(aws: Aws) -> None:
     job = aws.run(
         COUNT,

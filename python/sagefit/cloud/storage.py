@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -15,6 +16,9 @@ from botocore.exceptions import ClientError
 from sagefit.cloud import clients
 
 _Item = TypeVar("_Item")
+
+#: Copies of checkpoints up to this many bytes are not written to disk.
+_KEPT_IN_MEMORY = 16 << 20
 
 
 class DataError(Exception):
@@ -183,21 +187,42 @@ class Checkpoints:
         for name, stamp in found.items():
             if self._known.get(name) != stamp:
                 try:
-                    upload(self._region, self._folder / name, self._target / name)
+                    whole = self._upload(name, stamp)
                 except FileNotFoundError:  # replaced while we looked; the next round sees what became of it
                     continue
-                self._known[name] = stamp
+                if whole:
+                    self._known[name] = stamp
         for name in self._known.keys() - found.keys():
             gone = self._target / name
             clients.internal("s3", self._region).delete_object(Bucket=gone.bucket, Key=gone.key)
             del self._known[name]
 
+    def _upload(self, name: str, stamp: tuple[int, int]) -> bool:
+        """Upload a copy, unless the file changes while it is copied: the script may be writing it just now.
+
+        An upload says its length first, so it fails when the file becomes shorter on the way.
+        """
+        path, target = self._folder / name, self._target / name
+        with tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY) as copy:
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, copy)
+            if _stamp(path) != stamp:
+                return False
+            copy.seek(0)
+            clients.internal("s3", self._region).put_object(Bucket=target.bucket, Key=target.key, Body=copy)
+        return True
+
     def _scan(self) -> dict[str, tuple[int, int]]:
         stamps = {}
         for path in files_in(self._folder):
             try:
-                stat = path.stat()
+                stamps[path.relative_to(self._folder).as_posix()] = _stamp(path)
             except FileNotFoundError:
                 continue
-            stamps[path.relative_to(self._folder).as_posix()] = (stat.st_mtime_ns, stat.st_size)
         return stamps
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file is written: the time in nanoseconds, and the size in bytes."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
