@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
             unstable[test] = error
     twice = {test: error for test, error in failed.items() if test not in unstable}
     print()
-    for words, tests in (("FAILED twice:", twice), ("unstable, failed once:", unstable)):
+    for words, tests in (("failed twice:", twice), ("unstable, failed once:", unstable)):
         for test, error in tests.items():
             print(f"{words} {test} - {error}")
     red = bool(twice) or len(unstable) > MOST_UNSTABLE

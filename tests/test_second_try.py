@@ -71,7 +71,7 @@ def test_what_fails_twice_is_red(tmp_path: Path) -> None:
     code, said = judged(tmp_path, ["a"], TWICE)
     assert code == 1
     assert said == [
-        "FAILED twice: test_it.py::test_twice - assert (1 + 1) == 3",
+        "failed twice: test_it.py::test_twice - assert (1 + 1) == 3",
         "unstable, failed once: test_it.py::test_once[a] - OSError: a was not there yet",
         "red: 1 passed, 1 unstable, 1 failed twice",
     ]
