@@ -26,7 +26,9 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key  # the terminal, wh
 
 GRACE = 120.0  # seconds after the limit, in which a test may clean up; then its worker is ended, with its stacks
 _LOOK = 60.0  # of them, for looking at processes
-_CURRENT = "PYTEST_CURRENT_TEST"  # what pytest calls the test in the environment, which its processes inherit
+# Processes inherit the environment, so it says whose they are: pytest puts the test there, and its part.
+_CURRENT, _OWNER = "PYTEST_CURRENT_TEST", "PYTEST_OWNER_PID"
+os.environ[_OWNER] = str(os.getpid())  # another session may run the same test
 
 
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
@@ -65,25 +67,28 @@ def _processes() -> list[psutil.Process]:
 
 
 def _of_this_test() -> Iterator[psutil.Process]:
-    current = os.environ.get(_CURRENT)
     for process in psutil.process_iter():
-        if current and process.pid != os.getpid() and _test_of(process) == current:
+        if process.pid != os.getpid() and _is_of_this_test(process):
             yield process
 
 
-def _test_of(process: psutil.Process) -> str | None:
-    with contextlib.suppress(psutil.Error, OSError):
-        return process.environ().get(_CURRENT)
-    return None
+def _is_of_this_test(process: psutil.Process) -> bool | None:
+    """Whether this part of the test has started a process; None where the process does not say."""
+    try:
+        found = process.environ()
+    except (psutil.Error, OSError):
+        return None
+    if _CURRENT not in found or _OWNER not in found:
+        return None
+    return (found[_OWNER], found[_CURRENT]) == (str(os.getpid()), os.environ.get(_CURRENT))
 
 
 def _end_processes(began: float) -> None:
     """End what the test has started; what its session shares with other tests stays."""
-    current = os.environ.get(_CURRENT)
     for process in _processes():
         with contextlib.suppress(psutil.Error):
-            test = _test_of(process)
-            if test == current or (test is None and process.create_time() >= began):
+            own = _is_of_this_test(process)
+            if own or (own is None and process.create_time() >= began):
                 process.kill()
 
 
