@@ -43,7 +43,9 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
         end = time.monotonic() + _LOOK
         shown = "\n\n".join([_own_stacks(), *(_stack(process, end) for process in _processes())])
         _end_processes(began)
-        pytest.fail(f"{item.nodeid} is over its limit of {settings.timeout:g} s\n\n{shown}\n")
+        # A section of the report: the message is repeated in the summary, and in continuous integration whole.
+        item.add_report_section(os.environ.get(_CURRENT, "call").rpartition("(")[2].rstrip(")"), "processes", shown)
+        pytest.fail(f"{item.nodeid} is over its limit of {settings.timeout:g} s")
 
     signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, settings.timeout)

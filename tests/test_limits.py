@@ -83,6 +83,7 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
     assert done.returncode == 1
     assert "1 failed, 2 passed" in done.stdout  # what the session shares was left alone
     assert "test_it.py::test_hangs is over its limit of 5 s" in done.stdout
+    assert "Captured processes call" in done.stdout
     assert "thread MainThread" in done.stdout
     assert "process.stdout.read()" in done.stdout
     shown = done.stdout.count("waits_for_ever (<string>") if may_look() else done.stdout.count("no stack")
