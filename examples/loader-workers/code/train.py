@@ -7,12 +7,13 @@ cannot be forked safely.
 
 import argparse
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import multiprocessing, nn
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, default_collate
 
 SIZE, PATCH = 224, 32  # pixels on a side of an enlarged picture, and of one of its 49 patches
 WIDTH = 64
@@ -25,13 +26,27 @@ class Enlarged(Dataset):
         paths = sorted(Path(folder).glob("*.csv.gz"))
         table = np.concatenate([np.loadtxt(path, delimiter=",", dtype=np.float32) for path in paths])
         self.pictures, self.labels = table[:, 1:].reshape(-1, 8, 8) / 16, table[:, 0].astype(int)
+        self.made = multiprocessing.get_context("spawn").Value("l", 0)  # by all workers together
 
     def __len__(self):
         return len(self.labels)
 
     def __getitem__(self, index):
+        with self.made.get_lock():
+            self.made.value += 1
         grey = self.pictures[index].repeat(SIZE // 8, axis=0).repeat(SIZE // 8, axis=1)
         return torch.from_numpy(np.broadcast_to(grey, (3, SIZE, SIZE)).copy()), int(self.labels[index])
+
+
+def together(samples):
+    """A batch whose labels are a list, which needs no shared memory.
+
+    A tensor of labels would get its shared memory where torch sends the batch, and where that fails, torch drops the
+    batch without telling anybody: the training waits for it for ever. The pictures get theirs here, where a failure
+    is passed on and ends the training.
+    """
+    pictures, labels = zip(*samples, strict=True)
+    return default_collate(pictures), list(labels)
 
 
 class Patches(nn.Module):
@@ -69,13 +84,20 @@ def main():
         data,
         options.batch_size,
         sampler=order,
+        collate_fn=together,
         num_workers=options.num_workers,
         **(workers if options.num_workers else {}),
     )
     model = Patches()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for step, (pictures, labels) in enumerate(loader, 1):
-        loss = nn.functional.cross_entropy(model(pictures), labels)
+    batches = iter(loader)  # the workers begin
+    # As much is read ahead as ever will be. Where a step takes longer than a batch, as usual on a GPU, that is so soon
+    # in any case; here it would depend on how busy the machine is.
+    ahead = min(options.num_workers * options.prefetch_factor, options.steps) * options.batch_size
+    while data.made.value < ahead:
+        time.sleep(0.1)
+    for step, (pictures, labels) in enumerate(batches, 1):
+        loss = nn.functional.cross_entropy(model(pictures), torch.tensor(labels))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
