@@ -80,6 +80,7 @@ docs: $(VENV)/.ready $(VENV)/.dev ## write the pages that are made from code ane
 bench: $(VENV)/.ready $(VENV)/.dev ## measure Sagefit itself
 	@$(PY) tests/bench/bench_size.py
 	@$(PY) tests/bench/bench_run.py
+	@$(PY) tests/bench/bench_storage.py
 	@$(PY) tests/bench/bench_money.py
 	@$(PY) tests/bench/bench_review.py
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from sagefit import paths, toolchain
+from sagefit import go_runtime, paths, toolchain
 from sagefit.errors import DONE, FAILED, INVALID, SagefitError
 
 VERSION = toolchain.TERRAFORM_VERSION
@@ -448,7 +448,7 @@ class TestProviders:
 class TestEnvironment:
     def test_with_a_mirror(self, tmp_path: Path, home: Path) -> None:
         mirror(tmp_path / "opt/any", "5.100.0")
-        assert toolchain.terraform_environment(home) == {
+        assert toolchain.terraform_environment(home) == go_runtime.environment() | {
             "CHECKPOINT_DISABLE": "1",
             "TF_CLI_CONFIG_FILE": str(home / "terraformrc"),
             "TF_IN_AUTOMATION": "1",

@@ -40,7 +40,7 @@ from urllib.parse import urlsplit
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
-from sagefit import console, paths
+from sagefit import console, go_runtime, paths
 from sagefit.errors import DONE, FAILED, INTERRUPTED, SagefitError
 
 TERRAFORM_VERSION = "1.11.4"
@@ -285,7 +285,7 @@ def find_providers(home: Path) -> Providers:
 def terraform_environment(home: Path) -> dict[str, str]:
     """Return what every call of Terraform gets on top of the environment."""
     providers = find_providers(home)
-    overlay = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_INPUT": "0"}
+    overlay = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_INPUT": "0"} | go_runtime.environment()
     if providers.config == home / "terraformrc":
         overlay["TF_CLI_CONFIG_FILE"] = str(providers.config)
     elif (named := os.environ.get("TF_CLI_CONFIG_FILE")) and _user_settings(home) != Path(named).absolute():

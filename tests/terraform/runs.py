@@ -150,8 +150,7 @@ def _folder(root: Path) -> Iterator[Path]:
 def _test(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder at the root around it, where the paths in them start."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "AWS_"))}
-    # Go collects garbage less often than by default: a third of the time goes there, and memory is plenty.
-    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1", "GOGC": "400"}
+    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1"}
     where = [f"-chdir={folder.parent}", f"-test-directory={folder.name}"]
     for arguments in (["init", "-backend=false", where[1]], ["test", where[1], *options]):
         done = subprocess.run(

@@ -242,6 +242,7 @@ def _server_environment(port: int) -> dict[str, str]:
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # a second of start-up for images nobody here asks for
             "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
             "PYTHONUNBUFFERED": "1",
+            "MALLOC_MMAP_THRESHOLD_": "262144",  # glibc: what S3 was sent goes back to the system once it is on disk
             "SAGEFIT_HOME": str(home()),
             record.INSTANCE_VARIABLE: secrets.token_hex(8),
         }

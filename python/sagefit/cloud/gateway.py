@@ -10,8 +10,10 @@ import hmac
 import io
 import json
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qs
@@ -30,6 +32,7 @@ from sagefit.cloud.replies import Replies, Reply
 _LOG = logging.getLogger(__name__)
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
 _STATUS_LINES = {200: "200 OK", 400: "400 Bad Request", 404: "404 Not Found"}
+_UPLOADS = 3  # S3 requests at once whose bodies moto holds in memory, several times; Terraform sends fifty of 5 MB
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
 StartResponse = Callable[..., Any]
@@ -48,6 +51,7 @@ class Gateway(DomainDispatcherApplication):
         self._replies = Replies()
         self._token = token
         self._status = status
+        self._uploads = threading.BoundedSemaphore(_UPLOADS)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -55,7 +59,8 @@ class Gateway(DomainDispatcherApplication):
             return self._answer_status(environ, start_response)
         began = datetime.now(timezone.utc)
         service, action = _signed_for(environ), str(environ.get("REQUEST_METHOD"))
-        status = 500
+        answer = _Answer()
+        body: Iterable[bytes]
         try:
             if self._is_unknown(environ):
                 action = action_of(environ, service)
@@ -63,32 +68,37 @@ class Gateway(DomainDispatcherApplication):
             application = self.get_application(environ)
             service = getattr(application, "service", service)
             action = action_of(environ, service)
-            answer = _Answer()
-            changes = kind_of(action, environ["REQUEST_METHOD"]) == "write"
-            if changes and (reply := self._replies.again(environ)):
-                answer.line, answer.headers, body = reply
+            if kind_of(action, environ["REQUEST_METHOD"]) == "write":
+                with self._uploads if service == "s3" else nullcontext():
+                    body = [self._change(environ, application, answer)]
+            elif service == "s3":
+                body = application(environ, answer.start)  # may be large, so it is not read here
             else:
-                body = b"".join(application(environ, answer.start))
-            status = answer.status
-            if changes and status < 300:
-                self._replies.keep(environ, Reply(answer.line, answer.headers, body))
-            if status == 404 and "text/html" in answer.content_type and service not in ("s3", "moto_api"):
-                status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
-                start_response(_STATUS_LINES[status], headers)
-            else:
-                start_response(answer.line, answer.headers)
+                body = [b"".join(application(environ, answer.start))]
+            if answer.status == 404 and "text/html" in answer.content_type and service not in ("s3", "moto_api"):
+                body = answer.refuse(environ, service, action, "is not part of the embedded cloud")
         except (_UnknownError, NotImplementedError):  # the second is what moto raises for actions that it lacks
-            status, headers, body = _refusal(environ, service, action, "is not part of the embedded cloud")
-            start_response(_STATUS_LINES[status], headers)
+            body = answer.refuse(environ, service, action, "is not part of the embedded cloud")
         except Exception as error:
             _LOG.exception("%s:%s failed inside the embedded cloud", service, action)
             problem = f"failed inside the embedded cloud: {type(error).__name__}: {error}"
-            status, headers, body = _refusal(environ, service, action, problem, code=_FAILURE)
-            start_response(_STATUS_LINES[status], headers)
+            body = answer.refuse(environ, service, action, problem, code=_FAILURE)
         finally:
             if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
-                self._calls.add(began, _BOTO_NAMES.get(service, service), action, environ["REQUEST_METHOD"], status)
-        return [body]
+                name, method = _BOTO_NAMES.get(service, service), environ["REQUEST_METHOD"]
+                self._calls.add(began, name, action, method, answer.status)
+        start_response(answer.line, answer.headers)
+        return body
+
+    def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
+        """Answer a request that changes something, or say once more what an earlier try of it was answered."""
+        if reply := self._replies.again(environ):
+            answer.line, answer.headers, body = reply
+            return body
+        body = b"".join(application(environ, answer.start))
+        if answer.status < 300:
+            self._replies.keep(environ, Reply(answer.line, answer.headers, body))
+        return body
 
     def _is_unknown(self, environ: dict[str, Any]) -> bool:
         """Whether moto has nothing for the service at all; it would fail with an error of its own."""
@@ -120,6 +130,14 @@ class _Answer:
     def start(self, line: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Callable[[bytes], object]:
         self.line, self.headers = line, headers
         return lambda _data: None
+
+    def refuse(
+        self, environ: dict[str, Any], service: str, action: str, why: str, *, code: str = _UNSUPPORTED
+    ) -> list[bytes]:
+        """Say in the service's own protocol why a request is not granted."""
+        status, self.headers, body = _refusal(environ, service, action, why, code=code)
+        self.line = _STATUS_LINES[status]
+        return [body]
 
     @property
     def status(self) -> int:

@@ -53,8 +53,10 @@ def main() -> None:
         start_seconds=options.start_seconds,
         faults=options.faults,
     )
-    runs = paths.cloud_home() / "runs"
-    shutil.rmtree(runs, ignore_errors=True)
+    runs, contents = paths.cloud_home() / "runs", paths.cloud_home() / "objects"
+    for folder in (runs, contents):
+        shutil.rmtree(folder, ignore_errors=True)
+    contents.mkdir(mode=0o700)
     machine = Machine(
         runs,
         memory_scale=options.memory_scale,
@@ -63,7 +65,7 @@ def main() -> None:
         start_seconds=options.start_seconds,
     )
     executor = Executor(machine)
-    extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults())
+    extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults(), contents)
 
     def status() -> dict[str, object]:
         return {"instance": me.instance, **executor.counts()}
@@ -84,7 +86,8 @@ def main() -> None:
         server.serve_forever()
     finally:
         executor.close()
-        shutil.rmtree(runs, ignore_errors=True)
+        for folder in (runs, contents):
+            shutil.rmtree(folder, ignore_errors=True)
         record.remove()
         _LOG.info("ended")
         logging.shutdown()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
 from sagefit.cloud import clients
@@ -19,6 +20,8 @@ _Item = TypeVar("_Item")
 
 #: Copies of checkpoints up to this many bytes are not written to disk.
 _KEPT_IN_MEMORY = 16 << 20
+#: One request with more than a few megabytes would be in memory as a whole.
+_IN_PARTS = TransferConfig(use_threads=False)
 
 
 class DataError(Exception):
@@ -125,8 +128,7 @@ def download(region: str, source: S3Uri, path: Path) -> None:
 
 def upload(region: str, path: Path, target: S3Uri) -> None:
     """Copy one file into an object."""
-    with path.open("rb") as file:
-        clients.internal("s3", region).put_object(Bucket=target.bucket, Key=target.key, Body=file)
+    clients.internal("s3", region).upload_file(str(path), target.bucket, target.key, Config=_IN_PARTS)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -209,7 +211,7 @@ class Checkpoints:
             if _stamp(path) != stamp:
                 return False
             copy.seek(0)
-            clients.internal("s3", self._region).put_object(Bucket=target.bucket, Key=target.key, Body=copy)
+            clients.internal("s3", self._region).upload_fileobj(copy, target.bucket, target.key, Config=_IN_PARTS)
         return True
 
     def _scan(self) -> dict[str, tuple[int, int]]:

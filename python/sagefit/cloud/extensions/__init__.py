@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sagefit.cloud.executor import Executor
 from sagefit.cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, stepfunctions
 from sagefit.cloud.faults import Faults
 
 
-def install(executor: Executor, faults: Faults) -> None:
-    """Put all extensions in place; to be called before the first request."""
+def install(executor: Executor, faults: Faults, contents: Path) -> None:
+    """Put all extensions in place; to be called before the first request. ``contents``: a folder for S3's objects."""
     stepfunctions.install()
     cloudwatch.install()
-    s3.install()
+    s3.install(contents)
     servicequotas.install()
     sagemaker.install(executor, faults)
