@@ -19,7 +19,7 @@ from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.paths import ROOT
 from sagefit.render import render
-from terraform.runs import refusals, test_files
+from terraform.runs import one_provider, refusals, test_files
 
 Words = tuple[str, str, str]
 
@@ -137,15 +137,17 @@ def test_what_the_modes_need_otherwise_is_accepted(tmp_path: Path) -> None:
     assert "ShardedByS3Key" in render(load_job(str(shared)))
 
 
-@pytest.mark.slow
 def test_the_module_refuses_them_too(tmp_path: Path) -> None:
     """One process of Terraform for each file of runs; the words are those of the rule that fired."""
     copy_tree(tmp_path)
     wanted = {mode.run: mode.terraform for mode in MODES}
     said: dict[str, list[str]] = {}
-    for file in test_files(ROOT):
-        runs = [run for run in file.runs if run.name in wanted and file.path.parts[:2] == ("modules", "training-job")]
-        said |= {run.name: errors for run, errors in refusals(tmp_path, file, runs)}
+    (folder := tmp_path / "provider").mkdir()
+    with one_provider(folder):
+        for file in test_files(ROOT):
+            module = file.path.parts[:2] == ("modules", "training-job")
+            runs = [run for run in file.runs if run.name in wanted and module]
+            said |= {run.name: errors for run, errors in refusals(tmp_path, file, runs)}
     assert said.keys() == wanted.keys()
     for name, (named, rule, knob) in wanted.items():
         (error,) = said[name]

@@ -23,6 +23,7 @@ from checkout import copy_tree
 from mutations.catalogue import Mutation, load
 from mutations.suites import PYTHON, SUITES, Mutant, python_tests
 from sagefit.paths import home
+from terraform.runs import one_provider
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,8 +43,10 @@ def main(arguments: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="sagefit-mutations-") as scratch:
             tree = _checkout(Path(scratch).resolve() / "tree")
             _must_be_green(suites, tree, options.results)
-            for mutation in mutations:
-                _try(mutation, suites, tree, options.results)
+            (folder := Path(scratch) / "provider").mkdir()
+            with one_provider(folder):
+                for mutation in mutations:
+                    _try(mutation, suites, tree, options.results)
     return _report(mutations, options.results)
 
 
