@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo examples job image plan size platform review test snapshot coverage mutate lint docs bench bench-memory lock clean
+.PHONY: help setup demo examples job image plan size platform review test test-fast test-full snapshot coverage mutate lint docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -59,8 +59,16 @@ platform: $(VENV)/.ready ## [PLATFORM=dev] [CLOUD=local] [YES=1]: plan, confirm 
 review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
 	@$(SAGEFIT) review "$$NAME"
 
-test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, Python and Terraform
-	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
+# The order of the tests is their own: the longest groups first.
+PYTEST := $(PY) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+test: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run the tests that a change must pass, Python and Terraform
+	@$(PYTEST) $(ARGS)
+
+test-fast: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run the tests that start neither Terraform nor an embedded cloud
+	@$(PYTEST) --level fast $(ARGS)
+
+test-full: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, every case and every example
+	@$(PYTEST) --level full $(ARGS)
 
 snapshot: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: accept what plans are now, in tests/plans; read the diff before you commit
 	@$(PY) -m pytest tests/plans --snapshot-update -n 0 $(ARGS)

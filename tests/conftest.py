@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
-from second_try import pytest_collectreport, pytest_runtest_logreport, pytest_sessionfinish  # noqa: F401 - hooks
+
+pytest_plugins = ["levels", "second_try", "terraform_starts"]
 
 os.environ["SAGEFIT_CATALOG"] = str(Path(__file__).parent / "no-catalog")  # prices do not depend on this user's cache
 

@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     deselect = [f"--deselect={name}" for name in LEFT_OUT]
     tests = [str(make_interpreter(folder / "python", settings)), "-m", "pytest", "-p", "no:cov", *deselect]
     code = subprocess.run(
-        [*tests, *(arguments or ["-n", "auto", "--dist", "loadgroup"])], cwd=ROOT, check=False
+        [*tests, *(arguments or ["-n", "auto", "--dist", "loadgroup", "--level", "full"])], cwd=ROOT, check=False
     ).returncode
     coverage = [sys.executable, "-m", "coverage"]
     found = folder / "report.json"

@@ -70,6 +70,7 @@ def test_two_ranks_learn_as_one_with_the_same_batch(tmp_path: Path) -> None:
     assert losses(resumed)[0] < losses(together)[1]
 
 
+@pytest.mark.full(witness="tests/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch")
 def test_fsdp_keeps_a_part_on_each_rank_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     small = ("--width", "64", "--layers", "2")
     said = ranks(2, "fsdp", tmp_path, *small, "--steps", "2", "--save_steps", "1")
@@ -85,6 +86,7 @@ def test_fsdp_keeps_a_part_on_each_rank_and_goes_on_from_its_checkpoint(tmp_path
     assert len(losses(resumed)) == 1
 
 
+@pytest.mark.full(witness="tests/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch")
 def test_a_layer_split_over_two_ranks_computes_what_a_whole_one_does(tmp_path: Path) -> None:
     small = ("--width", "128", "--layers", "2", "--steps", "3")
     alone = ranks(1, "model-parallel", tmp_path / "one", *small)

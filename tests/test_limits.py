@@ -77,7 +77,18 @@ def may_look() -> bool:
     return os.geteuid() == 0 or (sys.platform == "linux" and (not scope.exists() or scope.read_text() == "0\n"))
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize(
+    "workers",
+    [
+        "1",
+        pytest.param(
+            "0",
+            marks=pytest.mark.full(
+                witness="tests/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]"
+            ),
+        ),
+    ],
+)
 def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: str, tmp_path: Path) -> None:
     done = run(tmp_path, HANGS, "-n", workers)
     assert done.returncode == 1
@@ -92,6 +103,7 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
     assert not [line for line in command_lines if str(tmp_path) in line]
 
 
+@pytest.mark.full(witness="tests/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]")
 def test_a_test_that_hears_no_signal_is_ended_with_its_worker(tmp_path: Path) -> None:
     done = run(tmp_path, DEAF, "-n", "1", grace=1)
     assert done.returncode == 1

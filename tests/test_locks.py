@@ -16,13 +16,18 @@ from sagefit import environments
 from sagefit.errors import SagefitError
 from sagefit.paths import ROOT
 
-pytestmark = pytest.mark.slow
-
 #: Of Python 3.10.0, the first that is supported.
 OLDEST_PIP = "pip==21.2.3 --hash=sha256:895df6014c2f02f9d278a8ad6e31cdfd312952b4a93c3068d0556964f4490057"
 IMAGES = ROOT / "python" / "sagefit" / "cloud" / "images"
 LOCKS = [ROOT / "requirements-checkov.lock", *sorted(IMAGES.glob("*.lock"))]
 OWN_LOCKS = [ROOT / "requirements.lock", ROOT / "requirements-dev.lock"]
+SMALLEST = "sklearn"
+
+
+def level(lock: Path) -> list[pytest.MarkDecorator]:
+    """Locks are installed alike; the smallest stands for the others."""
+    witness = f"tests/test_locks.py::test_an_environment_holds_what_its_lock_lists[{SMALLEST}]"
+    return [] if lock.stem == SMALLEST else [pytest.mark.full(witness=witness)]
 
 
 def pins(*locks: Path) -> dict[str, set[str]]:
@@ -73,7 +78,7 @@ def installed(folder: Path) -> dict[str, str]:
     return {normal(row["name"]): row["version"] for row in json.loads(done.stdout)}
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: str(lock.stem))
+@pytest.mark.parametrize("lock", [pytest.param(lock, id=lock.stem, marks=level(lock)) for lock in LOCKS])
 def test_an_environment_holds_what_its_lock_lists(
     lock: Path, old: Path, later: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +94,7 @@ def test_an_environment_holds_what_its_lock_lists(
     assert {name: version for name, version in found.items() if version not in locked.get(name, ())} == {}
 
 
+@pytest.mark.full(witness=f"tests/test_locks.py::test_an_environment_holds_what_its_lock_lists[{SMALLEST}]")
 @pytest.mark.parametrize(
     ("stamp", "lock", "own"),
     [(".installed", OWN_LOCKS[0], {"sagefit"}), (".dev", OWN_LOCKS[1], set())],

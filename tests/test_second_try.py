@@ -77,12 +77,14 @@ def test_what_fails_twice_is_red(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
 def test_more_than_three_unstable_tests_are_red(tmp_path: Path) -> None:
     code, said = judged(tmp_path, ["a", "b", "c", "d"])
     assert code == 1
     assert said[-1] == "red: 1 passed, 4 unstable (more than 3 is red), 0 failed twice"
 
 
+@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
 @pytest.mark.parametrize("tests", ["import nothing_like_it", "def test_leaves():\n    pytest.exit('enough')\n"])
 def test_a_run_that_did_not_end_is_red(tests: str, tmp_path: Path) -> None:
     code, said = judged(tmp_path, ["a"], tests)
@@ -90,6 +92,7 @@ def test_a_run_that_did_not_end_is_red(tests: str, tmp_path: Path) -> None:
     assert "red: the tests did not run to their end, so there is no second try" in said
 
 
+@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
 def test_too_many_are_not_tried_again(tmp_path: Path) -> None:
     code, said = judged(tmp_path, [f"n{number}" for number in range(21)])
     assert (code, said) == (1, ["red: 21 tests failed, too many for a second try"])

@@ -6,6 +6,7 @@ Each rule of a module has a run that fires it and no other, so that a rule that 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from checkout import copy_tree
 from sagefit.paths import ROOT
 from terraform.rules import rules_of
-from terraform.runs import TestFile, missed_rules, refused_plans, test_files
+from terraform.runs import TestFile, missed_rules, one_provider, refused_plans, test_files
 
 FILES = test_files(ROOT)
 ACCEPTING = [file for file in FILES if file.acceptances]
@@ -22,11 +23,16 @@ SUBJECTS = sorted([".", "job", *(str(folder.relative_to(ROOT)) for folder in (RO
 RULES = {subject: rules_of(ROOT / subject) for subject in SUBJECTS}
 
 
+pytestmark = pytest.mark.xdist_group("terraform")
+
+
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of the checkout, while a provider runs."""
     copy = tmp_path_factory.mktemp("tree")
     copy_tree(copy)
-    return copy
+    with one_provider(tmp_path_factory.mktemp("provider")):
+        yield copy
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -47,14 +53,11 @@ def test_messages_name_the_knob(subject: str) -> None:
         assert re.search(rf"\b({knobs})\b", rule.message), rule
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ACCEPTING, ids=lambda file: str(file.path))
 def test_runs_that_expect_a_plan(tree: Path, file: TestFile) -> None:
     assert (refused := refused_plans(tree, file)) == "", refused
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(2400)  # four minutes where nothing else runs
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str) -> None:
     problems = missed_rules(tree, subject, RULES[subject], FILES)

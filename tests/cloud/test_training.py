@@ -361,7 +361,6 @@ def test_what_cannot_run_here_says_why(aws: Aws, change: dict[str, Any], reason:
     assert reason in job["FailureReason"]
 
 
-@pytest.mark.slow
 def test_scikit_learn_trains(aws: Aws) -> None:
     script = """
 import os, pickle

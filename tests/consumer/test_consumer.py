@@ -18,7 +18,7 @@ from policies.offline import cloud, terraform
 from sagefit.checkov import environment
 from sagefit.paths import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("consumer")]
+pytestmark = pytest.mark.xdist_group("consumer")
 
 _PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 _SCRIPT = re.findall(r"```shell\n(.*?)```", _PAGE, flags=re.DOTALL)

@@ -83,7 +83,6 @@ def in_the_machine(states: dict[str, Any], row: Pattern, example: str) -> tuple[
     return told(states, "classify", failed(example)), classify(example, secondary_status="Failed").failure_class
 
 
-@pytest.mark.slow
 def test_the_three_agree_on_every_example(states: dict[str, Any]) -> None:
     seen = [(row, text) for row, text in EXAMPLES if row.where in (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS)]
     for row, example in seen:
@@ -92,7 +91,6 @@ def test_the_three_agree_on_every_example(states: dict[str, Any]) -> None:
             assert verdict.last_words(example.splitlines())[0] == classify(log=example.splitlines()).failure_class
 
 
-@pytest.mark.slow
 def test_the_machine_believes_the_launcher(states: dict[str, Any]) -> None:
     """Whatever row tells the launcher, its own words carry the class to the state machine."""
     for row, example in EXAMPLES:
@@ -102,7 +100,6 @@ def test_the_machine_believes_the_launcher(states: dict[str, Any]) -> None:
         assert classify(reason).failure_class == failure_class
 
 
-@pytest.mark.slow
 def test_the_machine_knows_less_but_nothing_else(states: dict[str, Any]) -> None:
     texts = [text for split in SPLITS for text in load(split) if text.reason]
     answers = [(told(states, "classify", failed(text.reason or "")), text) for text in texts]
@@ -112,7 +109,6 @@ def test_the_machine_knows_less_but_nothing_else(states: dict[str, Any]) -> None
     assert not other
 
 
-@pytest.mark.slow
 def test_the_definition_stays_small(states: dict[str, Any]) -> None:
     assert len(json.dumps(states["classify"])) < LIMIT / 20
     assert all("$" not in rule.get("StringMatches", "") for rule in states["classify"]["Choices"])

@@ -61,7 +61,6 @@ def terraform(root: Path, environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_blocks_plan(tmp_path: Path) -> None:
     names = write_blocks(tmp_path / "blocks")
     sagefit = Sagefit(tmp_path / "home", CLOUD="local")

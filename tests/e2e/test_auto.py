@@ -11,7 +11,7 @@ import yaml
 from e2e.conftest import World
 from sagefit.paths import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 JOB = {

@@ -16,7 +16,10 @@ from sagefit.job import load_job
 from sagefit.memory.code_digest import code_digest
 from sagefit.paths import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = [
+    pytest.mark.xdist_group("e2e"),
+    pytest.mark.full(witness="tests/test_learning.py"),
+]
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 

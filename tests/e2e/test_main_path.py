@@ -25,7 +25,7 @@ from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 
 def wait_until(check: Callable[[], Any]) -> Any:
@@ -105,6 +105,7 @@ def test_a_plan_makes_no_mutating_call(world: World, tmp_path: Path) -> None:
     assert writes == []
 
 
+@pytest.mark.full(witness="tests/e2e/test_main_path.py::test_plans_after_apply_are_empty")
 def test_a_second_run_applies_nothing(world: World) -> None:
     before = len(world.sagefit.calls())
     done = world.sagefit("run", "quickstart", "--yes")
@@ -136,6 +137,7 @@ def test_a_job_file_that_changed_after_its_plan_is_refused(world: World, scratch
         scratch.write_text(before, encoding="utf-8")
 
 
+@pytest.mark.full(witness="tests/e2e/test_main_path.py::test_ctrl_c_leaves_the_run_alone")
 def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
     """The interrupt goes to the whole foreground group, as a terminal sends it."""
     job = write_job(tmp_path, {"name": "interrupted"})
@@ -161,6 +163,7 @@ def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
         world.sagefit("plan", job)  # the state is not locked
 
 
+@pytest.mark.full(witness="tests/e2e/test_main_path.py::test_apply_takes_exactly_the_saved_plan")
 def test_a_plan_that_the_state_outran_is_refused(world: World, scratch: Path) -> None:
     (scratch.with_name("src") / "train.py").write_text("print('once')\n", encoding="utf-8")
     world.sagefit("plan", scratch)
@@ -239,6 +242,7 @@ def test_ctrl_c_leaves_the_run_alone(world: World) -> None:
         assert "succeeded" in world.sagefit("watch", run).out
 
 
+@pytest.mark.full(witness="tests/e2e/test_processing.py::test_stop_ends_the_step_that_runs")
 def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Path) -> None:
     (scratch.with_name("src") / "train.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
     world.sagefit("plan", scratch)
@@ -268,6 +272,7 @@ def terraform_succeeds(command: list[str], environment: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full(witness="tests/test_terraform.py::test_runs_that_expect_a_plan[tests/terraform/job.tftest.hcl]")
 def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
     job = write_job(tmp_path, {"name": "plain"})
     world.sagefit("render", job)
@@ -286,6 +291,7 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
         terraform_succeeds([*terraform, "destroy", "-auto-approve", variables], environment)
 
 
+@pytest.mark.full(witness="tests/test_terraform_door.py::test_the_teams_backend_gets_a_key_of_its_own_for_each_state")
 def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
     copy_tree(tmp_path / "tree")
     page = (ROOT / "docs/state.md").read_text(encoding="utf-8")
@@ -306,6 +312,7 @@ def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
         s3.delete_bucket(Bucket="sagefit-terraform-state")
 
 
+@pytest.mark.full(witness="tests/test_render.py::test_terraform_reads_back_every_trap")
 def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> None:
     evil = '${file("/etc/passwd")} %{ if true }x%{ endif }'
     job = write_job(tmp_path, {"name": "evil", "environment": {"EVIL": evil}, "description": evil})

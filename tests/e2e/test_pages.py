@@ -17,7 +17,7 @@ from sagefit.cloud import images
 from sagefit.paths import ROOT
 from sagefit.toolchain import terraform_binary
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 HERE = "tests/e2e/test_pages.py"
 
@@ -59,6 +59,7 @@ def test_the_ledger_of_the_demo(world: World) -> None:
     assert without_figures(out) == without_figures(command.output or "")
 
 
+@pytest.mark.full(witness="tests/e2e/test_pages.py::test_the_quickstart_by_hand")
 def test_a_job_without_python(world: World, tmp_path: Path) -> None:
     block = shown("README.md", "terraform")
     copy_tree(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from e2e.conftest import World
 from job_files import write_job
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 BUCKET = "sagefit-dev-123456789012-us-east-1-data"
 SCRIPT = """

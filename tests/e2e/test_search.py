@@ -13,7 +13,7 @@ import pytest
 from e2e.conftest import World
 from job_files import write_job
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 SCRIPT = """
 import argparse, time
@@ -81,6 +81,7 @@ def test_trials_that_die_of_memory_move_the_run_to_the_next_search(world: World,
     assert told["attempts"]["0"]["class"] == "host_memory"
 
 
+@pytest.mark.full(witness="tests/e2e/test_processing.py::test_stop_ends_the_step_that_runs")
 def test_a_stop_ends_the_search_and_its_trials(world: World, tmp_path: Path) -> None:
     changes = {"name": "endless", "attempts": [{"name": "only"}], "hyperparameters": {"hoard": 1, "pause": 60}}
     job = write_job(tmp_path, JOB | changes)

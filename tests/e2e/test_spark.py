@@ -16,7 +16,7 @@ from sagefit.cloud.policy import Call, allows
 from sagefit.environments import packages
 from sagefit.paths import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 EXAMPLE, SHARED = (ROOT / "examples" / name for name in ("spark-starts-a-job", "spark-preprocessing"))
 BUCKET = "sagefit-dev-123456789012-us-east-1-data"
@@ -29,6 +29,7 @@ def of_the_page() -> list[dict[str, object]]:
     return [json.loads(text)]
 
 
+@pytest.mark.full(witness="tests/e2e/test_processing.py::test_a_step_that_fails_ends_the_run_and_is_explained")
 def test_a_spark_cluster_starts_a_job_with_the_data_it_has_made(world: World, tmp_path: Path) -> None:
     job = EXAMPLE / "spark-starts-a-job.yaml"
     world.apply(job)

@@ -8,9 +8,10 @@ import pytest
 
 from e2e.conftest import World
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("e2e")]
+pytestmark = pytest.mark.xdist_group("e2e")
 
 
+@pytest.mark.full(witness="tests/e2e/test_auto.py::test_a_run_moves_to_the_attempt_that_was_made_for_its_failure")
 def test_destroy_leaves_nothing_behind(world: World, scratch: Path) -> None:
     assert scratch in world.applied
     jobs: list[str | Path] = ["quickstart", *world.applied]

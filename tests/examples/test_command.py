@@ -26,7 +26,7 @@ def example(folder: Path, name: str, text: str) -> Example:
     return Example(path)
 
 
-@pytest.mark.slow
+@pytest.mark.full(witness="tests/examples/test_runs.py::test_the_example_keeps_its_promises[disk]")
 def test_examples_are_run_and_kept(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     copy_tree(tree)

@@ -14,7 +14,16 @@ from examples.promises import PROMISED, RUNNABLE, TESTED, broken
 from sagefit.examples import Result, Stage, Step
 
 _CLOUDS = 2  # each takes seconds to start, and the examples keep no more cores busy
-_GROUPS = {name: f"examples-{index % _CLOUDS}" for index, name in enumerate(TESTED)}
+# Kinds: runs out of something, several hosts, goes on from a checkpoint, reads a stream, has no script of its own.
+_USUAL = ("disk", "distributed", "spot-checkpoints", "data-modes/data-modes-pipe", "xgboost-builtin")
+
+
+def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:
+    """The usual ones share a cloud; of the others the plan is looked at."""
+    if name in _USUAL:
+        return [pytest.mark.xdist_group("examples-0")]
+    planned = pytest.mark.full(witness=f"tests/examples/test_plans.py::test_the_job_is_planned[{name}]")
+    return [pytest.mark.xdist_group(f"examples-{index % _CLOUDS}"), planned]
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +33,7 @@ def stage() -> Iterator[Stage]:
         yield opened
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xdist_group(group)) for name, group in _GROUPS.items()]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(index, name)) for index, name in enumerate(TESTED)])
 def test_the_example_keeps_its_promises(stage: Stage, name: str) -> None:
     result = stage.run(TESTED[name])
     assert list(broken(TESTED[name], result)) == []

@@ -18,7 +18,7 @@ import yaml
 
 from gitops.checkouts import Checkout, clone
 
-pytestmark = [pytest.mark.xdist_group("gitops"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("gitops")
 
 COUNT = "dev/jobs/count"
 _CODE = {"name": "count", "code.source_dir": "../counting"}
@@ -100,6 +100,9 @@ def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_r
     assert "other state: the plan is for serial 0 of lineage none" in again.err
 
 
+@pytest.mark.full(
+    witness="tests/gitops/test_pull_request.py::test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_run"
+)
 def test_one_stack_that_fails_hides_no_other_and_a_deleted_job_is_destroyed(team: Team) -> None:
     author = team.author
     author.git("rm", "-q", "-r", "jobs/count.yaml", "jobs/count.tfvars", "counting")

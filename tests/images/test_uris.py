@@ -7,8 +7,6 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from sagefit.job.image_table import algorithms, frameworks
 from sagefit.paths import TRAINING_JOB_MODULE
 from terraform_console import evaluate
@@ -61,7 +59,6 @@ locals {
 """
 
 
-@pytest.mark.slow
 def test_images_are_those_that_aws_publishes(tmp_path: Path) -> None:
     """All rows in one process of Terraform."""
     (tmp_path / "resolve").mkdir()

@@ -3,12 +3,9 @@
 import subprocess
 import sys
 
-import pytest
-
 from sagefit.paths import ROOT
 
 
-@pytest.mark.slow
 def test_the_accuracy_page_and_the_bounds_are_up_to_date() -> None:
     script = ROOT / "tests" / "bench" / "bench_memory.py"
     checked = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)

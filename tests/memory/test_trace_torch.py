@@ -21,7 +21,7 @@ from sagefit.memory.workload import GIB, Traced
 from sagefit.paths import ROOT
 from torch_environment import torch_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
+pytestmark = pytest.mark.xdist_group("torch")
 
 Trace = Callable[..., Any]
 
@@ -82,6 +82,7 @@ def test_the_example_of_a_plain_model(trace: Trace, tmp_path: Path, monkeypatch:
     assert "out of date (code changed since)" in stale.notes[-1]
 
 
+@pytest.mark.full(witness="tests/memory/test_trace_torch.py::test_the_example_of_a_plain_model")
 def test_the_example_of_a_transformers_model(trace: Trace) -> None:
     found = trace(example(1), precision="bf16-mixed", sequence_length=128)
     traced = found["traced"]

@@ -12,9 +12,10 @@ from plans.normalise import Plan
 from plans.terraform import plan_all
 from plans.test_plans import CASES, GOLDEN
 
-pytestmark = [pytest.mark.xdist_group("plans"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("plans")
 
 
+@pytest.mark.full(witness="tests/plans/test_plans.py")
 def test_golden_stacks_are_always_planned_alike(
     plans: dict[str, Plan], environment: dict[str, str], tmp_path: Path
 ) -> None:

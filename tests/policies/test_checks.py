@@ -16,7 +16,7 @@ from policies.canary import canary, resources
 from policies.planned import CHECKS, OWN_MODULES, PLANTED_MODULES, only, plan
 from sagefit.checkov import POLICIES, Finding, scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("policies")]
+pytestmark = pytest.mark.xdist_group("policies")
 
 Plan = dict[str, Any]
 

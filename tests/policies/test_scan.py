@@ -74,7 +74,6 @@ def _break_rule(checks: Path) -> None:
     (checks / "training_jobs.py").write_text(text.replace("is_regulated(conf)", "False"), encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_checks_that_do_not_load_are_an_error(tmp_path: Path) -> None:
     """A file that cannot be imported, a YAML check without a definition, and rules that see nothing any more."""
     policies = _copied(tmp_path)
@@ -136,7 +135,6 @@ def test_a_checkov_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: py
         scan(_plan(TOPIC))
 
 
-@pytest.mark.slow
 def test_skips_are_read_from_the_sources_and_need_a_reason(tmp_path: Path) -> None:
     """A finding of a plan names the file, too, once the sources are given."""
     (tmp_path / "main.tf").write_text(
@@ -157,7 +155,6 @@ resource "aws_sns_topic" "a0" {
     assert (theirs.file, theirs.line) == ("main.tf", 2)
 
 
-@pytest.mark.slow
 def test_our_files_have_no_failed_check(tmp_path: Path) -> None:
     """Roots, modules and examples; what lies beside a module are tests and fixtures."""
     copy_tree(tmp_path)
@@ -171,7 +168,6 @@ def test_our_files_have_no_failed_check(tmp_path: Path) -> None:
     assert {"main.tf", "modules/training-job/state-machine.tf", "modules/s3-buckets/main.tf"} <= declared
 
 
-@pytest.mark.slow
 def test_a_file_that_declares_something_must_be_readable(tmp_path: Path) -> None:
     (tmp_path / "main.tf").write_text('resource "aws_sns_topic" "a" {\n  name = "a"\n}\n')
     (tmp_path / "odd.tf").write_text('resource "aws_sns_topic" "b" {\n  name = try(\n    !a\n    && b\n  )\n}\n')

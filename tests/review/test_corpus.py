@@ -13,6 +13,7 @@ from sagefit.paths import ROOT
 from sagefit.review import Document, Review, markdown, review
 
 DANGERS, BENIGN, OWN = (cases(name) for name in ("dangers.yaml", "benign.yaml", "own.yaml"))
+WITNESS = "tests/review/test_corpus.py::test_every_danger_is_found"
 _LOUD = ("critical", "high", "medium")
 
 
@@ -67,34 +68,32 @@ def _flagged(found: Review, of: list[Case]) -> list[str]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("review-dangers")
 def test_every_danger_is_found(dangers: tuple[Review, str]) -> None:
     assert _missed(dangers[0], DANGERS) == []
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("review-dangers")
 def test_nothing_is_found_that_is_of_no_case(dangers: tuple[Review, str]) -> None:
     strays = [f.address for f in dangers[0].findings if not any(case.owns(f.address) for case in DANGERS)]
     assert strays == []
 
 
-@pytest.mark.slow
+@pytest.mark.full(witness=WITNESS)
 @pytest.mark.xdist_group("review-benign")
 def test_at_most_two_percent_of_benign_changes_are_flagged(benign: tuple[Review, str]) -> None:
     flagged = _flagged(benign[0], BENIGN)
     assert len(flagged) <= 0.02 * len(BENIGN), flagged
 
 
-@pytest.mark.slow
+@pytest.mark.full(witness=WITNESS)
 @pytest.mark.xdist_group("review-own")
 def test_dangers_of_our_own_modules_are_found_and_nothing_else(own: tuple[Review, str]) -> None:
     assert _missed(own[0], OWN) == []
     assert _flagged(own[0], OWN) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full(witness="tests/review/test_jobs.py")
 @pytest.mark.xdist_group("review-own")
 def test_a_job_is_told_in_the_words_of_its_file(own: tuple[Review, str]) -> None:
     words = {job.name: {word.field: (word.before, word.after) for word in job.words} for job in own[0].jobs}
@@ -112,10 +111,15 @@ def test_a_job_is_told_in_the_words_of_its_file(own: tuple[Review, str]) -> None
     assert (dearer.cost.worst or 0) > 5 * (dearer.cost_before.worst or 0) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.xdist_group(f"review-{name}")) for name in ("dangers", "benign", "own")],
+    [
+        pytest.param("dangers", marks=pytest.mark.xdist_group("review-dangers")),
+        *(
+            pytest.param(name, marks=[pytest.mark.xdist_group(f"review-{name}"), pytest.mark.full(witness=WITNESS)])
+            for name in ("benign", "own")
+        ),
+    ],
 )
 def test_the_counts_are_those_of_terraform(name: str, request: pytest.FixtureRequest) -> None:
     found, line = request.getfixturevalue(name)

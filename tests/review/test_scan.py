@@ -19,7 +19,6 @@ def _volume(name: str, before: bool | None, after: bool | None) -> dict[str, Any
     return change(f"aws_ebs_volume.{name}", old, new, provider_name="registry.terraform.io/hashicorp/aws")
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("review-scan")
 def test_failures_are_new_fixed_or_old() -> None:
     entries = [_volume("worse", True, False), _volume("better", False, True), _volume("gone", False, None)]

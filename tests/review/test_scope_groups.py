@@ -112,7 +112,7 @@ def _verdicts(found: list[Finding]) -> set[tuple[str, str, str]]:
     return {(each.check, each.address, each.status) for each in found}
 
 
-@pytest.mark.slow
+@pytest.mark.full(witness="tests/review/test_scan.py::test_failures_are_new_fixed_or_old")
 @pytest.mark.xdist_group("review-scan")
 def test_verdicts_are_those_of_a_scan_of_every_resource(tmp_path: Path) -> None:
     stack = Stack(tmp_path)

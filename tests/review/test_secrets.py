@@ -126,7 +126,6 @@ def _outputs(found: Review) -> dict[str, str]:
     return scans | {"markdown": markdown(found), "json": json.dumps(as_json(found)), "terminal": terminal.getvalue()}
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("review-canaries")
 def test_no_canary_comes_out(canaries: Document, caplog: pytest.LogCaptureFixture) -> None:
     raw = json.dumps(canaries.raw)

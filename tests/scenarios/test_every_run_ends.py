@@ -16,7 +16,7 @@ from sagefit.failures import CLASSES
 from scenarios.conftest import TABLE, Cloud
 from scenarios.walker import CallError, walk
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.xdist_group("scenarios")
 
 PATIENCE = 8
 OUTCOMES = [outcome["fault"] for outcome in TABLE["outcomes"].values() if "throttle" not in outcome["fault"]]

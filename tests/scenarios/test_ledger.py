@@ -14,7 +14,7 @@ import pytest
 from sagefit.failures import REMEDIES
 from scenarios.conftest import EXPLAINED, THROTTLED, UNEXPLAINED, Cloud
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.xdist_group("scenarios")
 
 LOST_PEER = "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 0."
 NO_MEMORY = (
@@ -141,6 +141,7 @@ def test_what_decides_is_not_looked_into(unexplained: Cloud) -> None:
     assert not ASKED & (after - between).keys()
 
 
+@pytest.mark.full(witness="tests/scenarios/test_ledger.py::test_utilisation_explains_what_no_text_does")
 def test_throttling_that_outlasts_the_run_is_told_as_such(cloud: Cloud) -> None:
     """Class internal, by the rows for throttling of the table; but nothing is wrong with AWS, and it says so."""
     name = f"bare-{THROTTLED}-000000"

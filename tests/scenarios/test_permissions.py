@@ -10,7 +10,7 @@ import pytest
 
 from scenarios.conftest import Cloud, record
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.xdist_group("scenarios")
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:sagefit-dev-bare"
 # What is taken from the role, the run's name, and the call that is refused then.

@@ -18,10 +18,14 @@ import pytest
 from sagefit.paths import ROOT
 from scenarios.conftest import HERE, Cloud, record
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.xdist_group("scenarios")
 
 TROUBLES = ["host_memory", "disk", "shared_memory", "launcher_killed", "interrupted", "hangs"]
 HANGS = TROUBLES.index("hangs")
+FULL = pytest.mark.full(
+    witness="tests/scenarios/test_real_faults.py::test_the_next_attempt_starts_at_the_checkpoint"
+    "[host_memory-host_memory-signal 9]"
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +66,9 @@ def until(check: Callable[[], Any]) -> Any:
     ("trouble", "failure", "says"),
     [
         ("host_memory", "host_memory", "signal 9"),
-        ("disk", "disk", "No space left on device"),
-        ("shared_memory", "shared_memory", "No space left on device"),
-        ("launcher_killed", "host_memory", "exit code: 137"),
+        pytest.param("disk", "disk", "No space left on device", marks=FULL),
+        pytest.param("shared_memory", "shared_memory", "No space left on device", marks=FULL),
+        pytest.param("launcher_killed", "host_memory", "exit code: 137", marks=FULL),
     ],
 )
 def test_the_next_attempt_starts_at_the_checkpoint(hard: Cloud, trouble: str, failure: str, says: str) -> None:
@@ -79,6 +83,7 @@ def test_the_next_attempt_starts_at_the_checkpoint(hard: Cloud, trouble: str, fa
     assert lines(hard, f"{name}-1")[0] == "starts at step 3"
 
 
+@FULL
 def test_a_kill_in_a_roomy_host_is_told_as_such(hard: Cloud) -> None:
     """Exit code 137 is memory to the run, which sees no more; the flight recorder saw a host that was not full."""
     name = run_of(TROUBLES.index("launcher_killed"), 4)
@@ -90,6 +95,7 @@ def test_a_kill_in_a_roomy_host_is_told_as_such(hard: Cloud) -> None:
     assert completed["started_by"] == "host_memory of first"
 
 
+@FULL
 def test_an_interrupted_spot_job_goes_on_in_the_middle(hard: Cloud) -> None:
     name = run_of(TROUBLES.index("interrupted"))
     hard.start("hard", name)
@@ -128,6 +134,7 @@ def _lines(hard: Cloud, training_job: str) -> list[str]:
         return []
 
 
+@FULL
 def test_kill_9_of_the_executors_child_is_an_end_like_any_other(hard: Cloud) -> None:
     name = hanging(hard, 1)
     child = process_of(f"{name}-0", "container_init.py")
@@ -141,6 +148,7 @@ def test_kill_9_of_the_executors_child_is_an_end_like_any_other(hard: Cloud) -> 
     assert not [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
+@FULL
 @pytest.mark.parametrize(("number", "command"), [(2, "watch"), (3, "start")])
 def test_kill_9_of_the_command_line_leaves_the_run_alone(hard: Cloud, number: int, command: str) -> None:
     """A ``watch`` dies while it follows the run; a ``run`` dies after it has started one."""

@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.conftest import SCENARIOS, TABLE, Cloud, outcomes, record, run_name
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = pytest.mark.xdist_group("scenarios")
 
 
 def notes_in_order(put_out: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from checkout import copy_tree
 from plans.terraform import PlanJson, embedded_cloud, plan, publish
 from upgrade.kept import STATES, VERSIONS, losses
 
-pytestmark = [pytest.mark.xdist_group("upgrade"), pytest.mark.slow]
+pytestmark = pytest.mark.xdist_group("upgrade")
 
 
 @pytest.fixture(scope="module")

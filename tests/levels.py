@@ -1,0 +1,109 @@
+"""Three levels of tests: ``--level fast``, ``usual`` and ``full``; where nothing is chosen, ``usual``.
+
+``usual`` is what a change must pass. What takes long, and is a further case of what a shorter test shows, is marked
+``@pytest.mark.full(witness="tests/file.py::test_name")`` and runs in ``full`` alone: the witness is the shorter test.
+``fast`` starts neither Terraform nor an embedded cloud. Whoever names files, or gives ``-k`` or ``-m``, gets all of it.
+
+The longest groups of tests start first, so that no processor waits for the last one: ``durations.json`` has the seconds
+of those that take two or more. ``--write-durations`` writes it anew; a group that is not in it counts as short.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from _pytest.config import Config
+
+LEVELS = ("fast", "usual", "full")
+# What fast leaves out, by the beginning of its name: rooms, files and tests that start Terraform, an embedded cloud,
+# checkov, or training.
+NOT_FAST = (
+    *("cloud/", "consumer/", "corpus/test_choice_rules.py", "docs/test_cloud_page.py", "docs/test_hcl.py"),
+    *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "memory/test_accuracy_page.py"),
+    *("memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/", "review/test_actions.py"),
+    *("review/test_cli.py", "review/test_corpus.py", "review/test_scan.py", "review/test_scope_groups.py"),
+    *("review/test_secrets.py", "scenarios/", "test_distributed_examples.py", "test_limits.py", "test_locks.py"),
+    *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
+    *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
+    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_watch.py", "upgrade/"),
+)
+_DURATIONS = Path(__file__).with_name("durations.json")
+_SHORT = 2.0  # seconds; what takes less is not kept
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+_SECONDS: dict[str, float] = defaultdict(float)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this file."""
+    group = parser.getgroup("levels")
+    group.addoption("--level", choices=LEVELS, help="how much runs; the default is usual, and full for what is chosen")
+    group.addoption("--write-durations", action="store_true", help=f"write {_DURATIONS.name} anew")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: Config) -> None:
+    """Settle the level, before pytest-xdist hands the options to its processes."""
+    config.addinivalue_line("markers", "full(witness): runs in the level full alone; its witness runs in usual")
+    if config.option.level is None:
+        named = config.args_source not in (Config.ArgsSource.TESTPATHS, Config.ArgsSource.INVOCATION_DIR)
+        config.option.level = "full" if named or config.option.keyword or config.option.markexpr else "usual"
+
+
+def pytest_report_header(config: Config) -> str:
+    """Say what runs."""
+    return f"level: {config.option.level} (of {', '.join(LEVELS)})"
+
+
+def pytest_ignore_collect(collection_path: Path, config: Config) -> bool | None:
+    """Files and rooms that are left out as a whole need not even be imported."""
+    place = f"{_place(collection_path)}{'/' if collection_path.is_dir() else ''}"
+    return True if config.option.level == "fast" and place.startswith(NOT_FAST) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not of the level, and put first what takes longest."""
+    config.stash[COLLECTED] = list(items)
+    left_out = [item for item in items if not is_of(item, config.option.level)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+    known: dict[str, float] = json.loads(_DURATIONS.read_text(encoding="utf-8")) if _DURATIONS.exists() else {}
+    items.sort(key=lambda item: -known.get(scope(item), 0))
+
+
+def is_of(item: pytest.Item, level: str) -> bool:
+    """Whether a level holds a test."""
+    if level == "full":
+        return True
+    if item.get_closest_marker("full"):
+        return False
+    return level == "usual" or not f"{_place(item.path)}::{item.name}".startswith(NOT_FAST)
+
+
+def _place(path: Path) -> str:
+    return Path(os.path.relpath(path, Path(__file__).parent)).as_posix()
+
+
+def scope(item: pytest.Item) -> str:
+    """What runs in one process, one after the other: a group, or a test by itself."""
+    group = item.get_closest_marker("xdist_group")
+    return str(group.args[0]) if group else item.nodeid
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the seconds of each group."""
+    test, _, group = report.nodeid.rpartition("@")
+    _SECONDS[group if test and "]" not in group else report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the durations where that is asked for."""
+    if session.config.option.write_durations and "PYTEST_XDIST_WORKER" not in os.environ:
+        kept = {name: round(seconds) for name, seconds in sorted(_SECONDS.items()) if seconds >= _SHORT}
+        _DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
