@@ -32,6 +32,7 @@ variable "channels" {
   type = map(object({
     s3_uri     = optional(string)
     local_path = optional(string)
+    exclude    = optional(list(string))
     file_system = optional(object({
       id             = string
       type           = string
@@ -151,6 +152,7 @@ variable "processing" {
     inputs = optional(map(object({
       s3_uri       = optional(string)
       local_path   = optional(string)
+      exclude      = optional(list(string))
       from         = optional(string)
       s3_data_type = optional(string)
       distribution = optional(string)

@@ -92,6 +92,19 @@ def test_a_wrong_job_file_is_refused_before_terraform(tmp_path: Path, started: C
     assert not started()
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_repository_in_the_data_is_refused_before_terraform(
+    tmp_path: Path, started: Callable[[], bool], command: str
+) -> None:
+    path = write_job(tmp_path)
+    (tmp_path / "data" / ".git").mkdir()
+    (tmp_path / "data" / ".git" / "config").touch()
+    with pytest.raises(SagefitError, match="holds a Git repository, \\.git") as caught:
+        app([command, str(path)], standalone_mode=False)
+    assert caught.value.exit_code == INVALID
+    assert not started()
+
+
 def changed(spec: Spec, field: str, value: Any) -> Spec:
     """A copy with one field changed; parts that are not there are made."""
     copy: Spec = json.loads(json.dumps(spec))

@@ -31,10 +31,10 @@ locals {
   # Folders and files of this machine: channels, and what the steps read, the
   # code of a step being one of its inputs.
   _local_data = merge(
-    { for name, c in var.channels : name => { path = c.local_path, exclude = [] } if c.local_path != null },
+    { for name, c in var.channels : name => { path = c.local_path, exclude = c.exclude } if c.local_path != null },
     merge([
       for s in var.processing : merge(
-        { for name, c in s.inputs : "${s.name}:${name}" => { path = c.local_path, exclude = [] } if c.local_path != null },
+        { for name, c in s.inputs : "${s.name}:${name}" => { path = c.local_path, exclude = c.exclude } if c.local_path != null },
         {
           for code in [s.code] : "${s.name}:code" => { path = code.source_dir, exclude = concat(local._always_excluded, code.exclude) }
           if code != null

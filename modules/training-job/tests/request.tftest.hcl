@@ -363,6 +363,26 @@ run "a_local_directory_becomes_a_channel" {
   }
 }
 
+run "what_is_excluded_of_a_local_directory_stays_behind" {
+  command = plan
+
+  variables {
+    channels = { train = { local_path = "tests/fixtures/code", exclude = ["*.md", "package/**"] } }
+    processing = [{
+      name          = "clean"
+      image         = { uri = "x/y:1" }
+      inputs        = { raw = { local_path = "tests/fixtures/code", exclude = ["**/*.py"] } }
+      outputs       = ["clean"]
+      instance_type = "ml.m5.large"
+    }]
+  }
+
+  assert {
+    condition     = keys(aws_s3_object.input) == ["clean:raw/notes.md", "train/train.py"]
+    error_message = "of channels and of the inputs of steps"
+  }
+}
+
 run "a_local_file_becomes_a_channel" {
   command = plan
 

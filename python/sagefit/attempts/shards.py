@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from sagefit.attempts.planned import PlannedAttempt
 from sagefit.job import Job
 from sagefit.job.problem import Problem
+from sagefit.job.uploads import shipped
 
 
 def shard_problems(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:
@@ -19,7 +20,7 @@ def shard_problems(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Pro
         if channel.distribution != "ShardedByS3Key" or not channel.is_local:
             continue
         path = job.local(channel.uri or "")
-        files = sum(found.is_file() for found in path.rglob("*")) if path.is_dir() else 1
+        files = len(shipped(path, channel.exclude)) if path.is_dir() else 1
         for attempt in attempts:
             sharing = [
                 group

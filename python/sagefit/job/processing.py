@@ -19,6 +19,7 @@ from sagefit.job.problem import Problem
 from sagefit.job.processing_model import Step
 from sagefit.job.rules import problems
 from sagefit.job.source import Key
+from sagefit.job.uploads import exclude_problem
 from sagefit.job.values import as_text
 from sagefit.paths import TRAINING_JOB_MODULE
 
@@ -59,7 +60,11 @@ def _as_job(job: Job, step: Step) -> Job:
         volume_size_gb=own.volume_size_gb,
         max_runtime=own.max_runtime,
     )
-    inputs = {name: Channel(uri=source.uri) for name, source in step.sources.items() if source.uri is not None}
+    inputs = {
+        name: Channel(uri=source.uri, exclude=source.exclude)
+        for name, source in step.sources.items()
+        if source.uri is not None
+    }
     return job.model_copy(
         update={
             "image": Image(**step.image.model_dump()),
@@ -113,6 +118,8 @@ def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem
             yield Problem(field, "an input is either a uri or from an earlier step", "keep one of the two")
         elif source.step_output is not None:
             yield from _origin(field, source.step_output, earlier, "an earlier step")
+            if source.exclude:
+                yield exclude_problem(field)
         if source.s3_data_type != "S3Prefix" and (source.is_local or source.step_output is not None):
             yield Problem(
                 (*field, "s3_data_type"), "a manifest is read through an S3 uri", "remove it, or give its uri"

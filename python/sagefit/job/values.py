@@ -35,9 +35,13 @@ class Code(Fields):
 
 
 class Source(Fields):
-    """Where data comes from: an S3 uri, a local file or folder, or ``STEP/OUTPUT`` of a processing step."""
+    """Where data comes from: an S3 uri, a local file or folder, or ``STEP/OUTPUT`` of a processing step.
+
+    ``exclude`` leaves files of a local folder out, as that of the code does.
+    """
 
     uri: str | None = None
+    exclude: list[str] = []
     step_output: str | None = Field(default=None, alias="from")
 
     @property

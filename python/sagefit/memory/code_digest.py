@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from sagefit.job import Job
-
-ALWAYS_EXCLUDED = (
-    "**/.git/**",
-    "**/.venv/**",
-    "**/.terraform/**",
-    "**/.ipynb_checkpoints/**",
-    "**/__pycache__/**",
-    "**/.mypy_cache/**",
-    "**/.pytest_cache/**",
-    "**/.ruff_cache/**",
-    "**/*.pyc",
-    "**/*.pyo",
-    "**/*.tfstate",
-    "**/.DS_Store",
-)
+from sagefit.job.uploads import ALWAYS_EXCLUDED, shipped
 
 
 def code_digest(job: Job) -> str:
@@ -31,13 +16,10 @@ def code_digest(job: Job) -> str:
     if job.code is None:
         return ""
     root = job.local(job.code.source_dir)
-    left_out = [re.compile(_regex(glob)) for glob in (*ALWAYS_EXCLUDED, *job.code.exclude)]
     files = []
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if path.is_file() and not any(glob.fullmatch(name) for glob in left_out):
-            status = path.stat()
-            files.append((path, name, status.st_size, status.st_mtime_ns))
+    for path in shipped(root, (*ALWAYS_EXCLUDED, *job.code.exclude)):
+        status = path.stat()
+        files.append((path, path.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns))
     return _digest(tuple(files)) if root.is_dir() else ""
 
 
@@ -49,17 +31,3 @@ def _digest(files: tuple[tuple[Path, str, int, int], ...]) -> str:
     for letter in "<>&\u2028\u2029":  # Terraform's jsonencode writes these as escapes
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _regex(glob: str) -> str:
-    """A pattern of Terraform's ``fileset`` as a regular expression."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
-    inside = 0
-    said = []
-    for piece in re.findall(r"\*\*/|\*\*|\[[^]]+\]|\\.|.", glob):
-        inside += {"{": 1, "}": -1}.get(piece, 0)
-        if piece in parts and (piece != "," or inside):
-            said.append(parts[piece])
-        else:
-            said.append(piece.replace("[!", "[^") if len(piece) > 1 else re.escape(piece))
-    return "".join(said)
