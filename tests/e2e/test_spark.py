@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def of_the_page() -> list[dict[str, object]]:
 
 @pytest.mark.full(witness="tests/e2e/test_processing.py::test_a_step_that_fails_ends_the_run_and_is_explained")
 def test_a_spark_cluster_starts_a_job_with_the_data_it_has_made(world: World, tmp_path: Path) -> None:
-    job = EXAMPLE / "spark-starts-a-job.yaml"
-    world.apply(job)
+    for folder in (EXAMPLE, SHARED):  # what a job is rendered to is written beside its file
+        shutil.copytree(folder, tmp_path / folder.name)
+    world.apply(tmp_path / EXAMPLE.name / "spark-starts-a-job.yaml")
     before = len(world.sagefit.calls())
     spark = images.environment("spark")
     command = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -54,6 +55,7 @@ class Cloud:
     """A running cloud with the jobs of the table."""
 
     sagefit: Sagefit
+    jobs: Path  # a copy of the folder ``jobs``: what a job is rendered to is written beside its file
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
@@ -70,10 +72,14 @@ class Cloud:
             )
         return self._clients[service]
 
-    def apply(self, job: Path) -> None:
+    def job(self, name: str) -> Path:
+        """The file of a job."""
+        return self.jobs / f"{name}.yaml"
+
+    def apply(self, name: str) -> None:
         """Apply a job with Terraform."""
-        self.sagefit("plan", job)
-        self.sagefit("apply", job)
+        self.sagefit("plan", self.job(name))
+        self.sagefit("apply", self.job(name))
 
     def start(self, job: str, name: str) -> None:
         """Start a run."""
@@ -111,15 +117,16 @@ class Cloud:
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """The cloud, the platform and the applied jobs of the table."""
     folder = tmp_path_factory.mktemp("scenarios")
+    jobs = shutil.copytree(HERE / "jobs", folder / "jobs")
     (folder / "faults.yaml").write_text(yaml.safe_dump(faults()), encoding="utf-8")
     sagefit = Sagefit(folder / "home", CLOUD="local")
     sagefit("cloud", "up", "--faults", folder / "faults.yaml")
     try:
         sagefit("platform", "apply", "--yes")
-        found = Cloud(sagefit)
+        found = Cloud(sagefit, jobs)
         _raise_quota(found.client("service-quotas"))
         for job in JOBS:
-            found.apply(HERE / "jobs" / f"{job}.yaml")
+            found.apply(job)
         yield found
     finally:
         sagefit("cloud", "down")

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from sagefit.paths import ROOT
-from scenarios.conftest import HERE, Cloud, record
+from scenarios.conftest import Cloud, record
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
@@ -31,7 +31,7 @@ FULL = pytest.mark.full(
 @pytest.fixture(scope="module")
 def hard(cloud: Cloud) -> Cloud:
     """The cloud with the job whose script runs into trouble."""
-    cloud.apply(HERE / "jobs" / "hard.yaml")
+    cloud.apply("hard")
     return cloud
 
 
@@ -152,7 +152,7 @@ def test_kill_9_of_the_executors_child_is_an_end_like_any_other(hard: Cloud) -> 
 @pytest.mark.parametrize(("number", "command"), [(2, "watch"), (3, "start")])
 def test_kill_9_of_the_command_line_leaves_the_run_alone(hard: Cloud, number: int, command: str) -> None:
     """A ``watch`` dies while it follows the run; a ``run`` dies after it has started one."""
-    job = HERE / "jobs" / "hard.yaml"
+    job = hard.job("hard")
     if command == "watch":
         name = hanging(hard, number)
         arguments = ["watch", name]
