@@ -188,15 +188,18 @@ def _table(path: Path) -> list[dict[str, str]]:
 
 def _run(scratch: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """The report. checkov gets nothing of this process but its settings, and no settings file of anybody's."""
-    kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SAGEFIT_MEMORY_HEADROOM_PERCENT", "SAGEFIT_ALLOWED_INSTANCE_TYPES")
+    kept = ("PATH", "LANG", "LC_ALL", "SAGEFIT_MEMORY_HEADROOM_PERCENT", "SAGEFIT_ALLOWED_INSTANCE_TYPES")
     inherited = {name: os.environ[name] for name in kept if name in os.environ}
+    # It keeps its parser there, and takes what it finds: not from a folder that everybody may write to.
+    temporary = home() / "checkov-parser"
+    temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [str(environment()), *arguments, "--skip-download", "--compact", "--output", "json"]
     hint = f"run it yourself: {' '.join(command)}"
     try:
         done = subprocess.run(
             command,
             cwd=scratch,
-            env=inherited | _SETTINGS | {"HOME": str(scratch)},
+            env=inherited | _SETTINGS | {"HOME": str(scratch), "TMPDIR": str(temporary)},
             capture_output=True,
             text=True,
             check=False,

@@ -121,12 +121,26 @@ def test_an_answer_that_is_no_report_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
 ) -> None:
     """A stand-in for checkov, since the real one does not break like this on demand."""
-    program = tmp_path / "checkov"
-    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("SAGEFIT_CHECKOV", str(program))
+    monkeypatch.setenv("SAGEFIT_CHECKOV", str(_stand_in(tmp_path, script)))
     with pytest.raises(ScanError, match=says):
         scan(_plan(TOPIC))
+
+
+def _stand_in(folder: Path, script: str) -> Path:
+    program = folder / "checkov"
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def test_what_checkov_keeps_is_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parser is a pickle that it takes from the temporary directory."""
+    monkeypatch.setenv("SAGEFIT_CHECKOV", str(_stand_in(tmp_path, 'touch "$TMPDIR/parser"')))
+    monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path / "home"))
+    with pytest.raises(ScanError):
+        scan(_plan(TOPIC))
+    (kept,) = (tmp_path / "home").rglob("parser")
+    assert kept.parent.stat().st_mode & 0o077 == 0
 
 
 def test_a_checkov_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
