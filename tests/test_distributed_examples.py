@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,14 @@ def ranks(count: int, example: str, folder: Path, *words: str) -> str:
     """What ``count`` ranks of an example's script say; its checkpoints and model are in ``folder``."""
     command = [torch_python(), "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
     folders = {"SM_CHECKPOINT_DIR": str(folder / "checkpoints"), "SM_MODEL_DIR": str(folder / "model")}
-    done = subprocess.run(
-        [*command, str(EXAMPLES / example / "code" / "train.py"), *words],
-        env=ENVIRONMENT | folders | {"SM_CHANNEL_TEST": str(DIGITS / "test")},
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
+    with tempfile.TemporaryDirectory(prefix="ranks-") as temporary:  # torchrun never removes its own
+        done = subprocess.run(
+            [*command, str(EXAMPLES / example / "code" / "train.py"), *words],
+            env=ENVIRONMENT | folders | {"SM_CHANNEL_TEST": str(DIGITS / "test"), "TMPDIR": temporary},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ def trained(folder: Path, example: str, *runs: list[str]) -> list[tuple[dict[str
         f"    runpy.run_path({str(code / 'train.py')!r}, run_name='__main__')\n",
         encoding="utf-8",
     )
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [torch_python(), str(script)], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    with tempfile.TemporaryDirectory(prefix="train-") as temporary:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": temporary, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [torch_python(), str(script)], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
     texts = done.stdout.split("run ")[1:]
     return [

@@ -77,8 +77,11 @@ def test_up_status_down(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_training_does_not_outlive_a_killed_cloud() -> None:
-    now, _ = control.up()
+def test_training_does_not_outlive_a_killed_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    with monkeypatch.context() as patch:  # what is killed cannot remove its temporary files
+        patch.setenv("TMPDIR", str(tmp_path / "temporary"))
+        now, _ = control.up()
     train(now)
     saved = record.load()
     assert saved is not None

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -64,6 +65,9 @@ class Container:
             if not name.startswith(("SM_", "SAGEFIT_", "PYTHON", "COV"))
         }
         self.environment |= {"SAGEFIT_ML_ROOT": str(root), "TRAINING_JOB_NAME": "digits-260101-120000-0"}
+        # Short, for sockets in it. A launcher that is killed leaves files there.
+        self._temporary = tempfile.mkdtemp(prefix="ml-")
+        self.environment["TMPDIR"] = self._temporary
         for channel in ("code", "train"):
             (root / "input" / "data" / channel).mkdir(parents=True)
         (root / "input" / "config").mkdir(parents=True)
@@ -112,7 +116,7 @@ class Container:
         return process
 
     def close(self) -> None:
-        """Ends what a test that failed has left running, with all that it started."""
+        """Ends what a test that failed has left running, with all that it started, and removes temporary files."""
         for process in self._started:
             if process.poll() is None:
                 top = psutil.Process(process.pid)
@@ -123,6 +127,7 @@ class Container:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def run(self, script: str, *options: str, python: str = PYTHON, words: tuple[str, ...] = ()) -> Outcome:
         """Runs ``script`` as ``train.py``."""
