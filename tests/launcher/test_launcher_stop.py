@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import subprocess
 import sys
@@ -51,6 +52,18 @@ def test_a_script_that_saves_its_work(container: Container) -> None:
     outcome = stopped(container)
     assert (outcome.exit_code, outcome.failure) == (0, None)
     assert "[sagefit] asked to stop: the script has 115 s to save its work and end\n" in outcome.stdout
+    assert "saved\n" in outcome.stdout
+
+
+def test_a_request_that_does_not_wake_the_main_thread(container: Container) -> None:
+    """As when it comes just before that thread begins to wait: here another thread takes the signal."""
+    container.code("train.py", SAVE)
+    process = container.start("train.py")
+    until(process, "ready")
+    other = next(thread.id for thread in psutil.Process(process.pid).threads() if thread.id != process.pid)
+    assert ctypes.CDLL(None).tgkill(process.pid, other, signal.SIGTERM) == 0
+    outcome = container.end(process)
+    assert (outcome.exit_code, outcome.failure) == (0, None)
     assert "saved\n" in outcome.stdout
 
 

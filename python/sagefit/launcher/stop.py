@@ -14,6 +14,7 @@ GRACE = 120.0  # seconds from SageMaker's SIGTERM to its SIGKILL
 GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
 KEPT_BACK = 5.0  # of them, for the launcher's own report; at most a quarter
 WARNING = 10.0  # seconds before the end
+_REQUESTS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
@@ -26,10 +27,13 @@ class Stop:
         self._number = 0
         self._told = False
         self._lock = threading.Lock()
-        # A signal may come at any instruction of the main thread, so its handler takes no lock: it wakes a thread.
-        self._wake, self._waker = os.pipe()
+        # A handler runs between two instructions of the main thread: not while that waits for the script, if the signal
+        # came just before it began to. So a thread is woken, by the interpreter itself as the signal comes.
+        self._wake, waker = os.pipe()
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         threading.Thread(target=self._serve, daemon=True).start()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _REQUESTS:
             signal.signal(number, self._request)
 
     def watch(self, program: Program) -> None:
@@ -39,14 +43,13 @@ class Stop:
             if self._told:
                 program.ask_to_stop(self._number)
 
-    def _request(self, number: int, _frame: object) -> None:
-        if not self.requested:
-            self.requested = True
-            self._number = number
-            os.write(self._waker, b"!")
+    def _request(self, _number: int, _frame: object) -> None:
+        self.requested = True
 
     def _serve(self) -> None:
-        os.read(self._wake, 1)
+        while (number := os.read(self._wake, 1)[0]) not in _REQUESTS:
+            pass  # a signal that somebody else has a handler for
+        self._number, self.requested = number, True
         grace = GRACE
         with contextlib.suppress(ValueError):
             grace = float(os.environ.get(GRACE_VARIABLE) or GRACE)
