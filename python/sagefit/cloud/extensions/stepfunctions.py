@@ -138,22 +138,19 @@ def _tell(execution: Any) -> None:
     )
 
 
-@lru_cache(maxsize=16)
-def _program(definition: str) -> Any:
-    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
-
-    return AmazonStateLanguageParser.parse(definition)[0]
-
-
 def _entry_point(worker: Any) -> Any:
     """A fresh program for an execution: it keeps its state in itself, and copying takes a tenth of parsing."""
-    return copy.deepcopy(_program(worker._evaluation_details.state_machine_details.definition))
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+
+    program, _ = AmazonStateLanguageParser.parse(worker._evaluation_details.state_machine_details.definition)
+    return copy.deepcopy(program)
 
 
 def _adapt_interpreter() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_aws_sdk,
     )
+    from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
     from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
     from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
@@ -169,6 +166,8 @@ def _adapt_interpreter() -> None:
     worker.terminated = terminated
     interpreter: Any = ExecutionWorker
     interpreter._get_evaluation_entrypoint = _entry_point
+    parser: Any = AmazonStateLanguageParser  # a plan, an apply and each execution parse one definition: half a second
+    parser.parse = staticmethod(lru_cache(maxsize=16)(parser.parse))
     # On AWS the errors of this service are called "SageMaker.<name>".
     aws_sdk._SERVICE_ERROR_NAMES["sagemaker"] = "SageMaker"
 
