@@ -27,9 +27,10 @@ NOT_FAST = (
     *("memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/", "review/test_actions.py"),
     *("review/test_cli.py", "review/test_corpus.py", "review/test_scan.py", "review/test_scope_groups.py"),
     *("review/test_secrets.py", "scenarios/", "test_distributed_examples.py", "test_limits.py", "test_locks.py"),
-    *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
-    *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
-    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_watch.py", "upgrade/"),
+    *("test_attached_providers.py", "test_properties.py", "test_refused_early.py", "test_refused_modes.py"),
+    *("test_render.py::test_terraform", "test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py"),
+    *("test_terraform.py", "test_terraform_door.py", "test_toolchain.py", "test_training_examples.py"),
+    *("test_watch.py", "upgrade/"),
 )
 _DURATIONS = Path(__file__).with_name("durations.json")
 _SHORT = 2.0  # seconds; what takes less is not kept
@@ -102,8 +103,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _SECONDS[group if test and "]" not in group else report.nodeid] += report.duration
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the durations where that is asked for."""
-    if session.config.option.write_durations and "PYTEST_XDIST_WORKER" not in os.environ:
+def pytest_unconfigure(config: Config) -> None:
+    """Write the durations where that is asked for, when nobody looks any more at what the tests have changed."""
+    if config.option.write_durations and "PYTEST_XDIST_WORKER" not in os.environ:
         kept = {name: round(seconds) for name, seconds in sorted(_SECONDS.items()) if seconds >= _SHORT}
         _DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

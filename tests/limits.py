@@ -27,7 +27,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key  # the terminal, wh
 GRACE = 120.0  # seconds after the limit, in which a test may clean up; then its worker is ended, with its stacks
 _LOOK = 60.0  # of them, for looking at processes
 # Processes inherit the environment, so it says whose they are: pytest puts the test there, and its part.
-_CURRENT, _OWNER = "PYTEST_CURRENT_TEST", "PYTEST_OWNER_PID"
+CURRENT, _OWNER = "PYTEST_CURRENT_TEST", "PYTEST_OWNER_PID"
 os.environ[_OWNER] = str(os.getpid())  # another session may run the same test
 
 
@@ -44,7 +44,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
         shown = "\n\n".join([_own_stacks(), *(_stack(process, end) for process in _processes())])
         _end_processes(began)
         # A section of the report: the message is repeated in the summary, and in continuous integration whole.
-        item.add_report_section(os.environ.get(_CURRENT, "call").rpartition("(")[2].rstrip(")"), "processes", shown)
+        item.add_report_section(os.environ.get(CURRENT, "call").rpartition("(")[2].rstrip(")"), "processes", shown)
         pytest.fail(f"{item.nodeid} is over its limit of {settings.timeout:g} s")
 
     signal.signal(signal.SIGALRM, expire)
@@ -74,15 +74,20 @@ def _of_this_test() -> Iterator[psutil.Process]:
             yield process
 
 
-def _is_of_this_test(process: psutil.Process) -> bool | None:
-    """Whether this part of the test has started a process; None where the process does not say."""
+def environment(process: psutil.Process) -> dict[str, str] | None:
+    """The environment that a process was started with; None where it does not say."""
     try:
-        found = process.environ()
+        return dict(process.environ())
     except (psutil.Error, OSError):
         return None
-    if _CURRENT not in found or _OWNER not in found:
+
+
+def _is_of_this_test(process: psutil.Process) -> bool | None:
+    """Whether this part of the test has started a process; None where the process does not say."""
+    found = environment(process)
+    if found is None or CURRENT not in found or _OWNER not in found:
         return None
-    return (found[_OWNER], found[_CURRENT]) == (str(os.getpid()), os.environ.get(_CURRENT))
+    return (found[_OWNER], found[CURRENT]) == (str(os.getpid()), os.environ.get(CURRENT))
 
 
 def _end_processes(began: float) -> None:

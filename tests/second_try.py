@@ -49,6 +49,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         path.write_text(json.dumps({"whole": whole, "passed": len(_PASSED), "failed": _FAILED}), encoding="utf-8")
 
 
+def add_left(things: list[str]) -> None:
+    """Write down what the session has left behind, too: no second try mends that."""
+    path = Path(os.environ.get(VARIABLE) or os.devnull)
+    if path.is_file():
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"left": things}), encoding="utf-8")
+
+
 def _identifier(node: str) -> str:
     """The name of a test without the group that pytest-xdist puts behind it."""
     return re.sub(r"@[^@\]]*$", "", node)
@@ -68,6 +75,9 @@ def main(arguments: list[str]) -> int:
         print(f"red: which tests failed is not known ({fault})")
         return 1
     failed: dict[str, str] = session["failed"]
+    if left := session.get("left"):
+        print(f"red: the tests left something behind: {', '.join(left)}")
+        return 1
     if not session["whole"] or not failed:
         print("red: the tests did not run to their end, so there is no second try")
         return 1

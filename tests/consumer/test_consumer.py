@@ -40,8 +40,14 @@ class Team:
         """Run what the page says."""
         (script,) = _SCRIPT
         (self.root / "policies.sh").write_text(script, encoding="utf-8")
+        (temporary := self.root.parent / "tmp").mkdir(exist_ok=True)  # of checkov's parser
         path = f"{environment().parent}:{self.environment['PATH']}"
-        settings = {"SAGEFIT": "../sagefit", "SAGEFIT_ALLOWED_INSTANCE_TYPES": "ml.g5.* ml.m5.*", "PATH": path}
+        settings = {
+            "SAGEFIT": "../sagefit",
+            "SAGEFIT_ALLOWED_INSTANCE_TYPES": "ml.g5.* ml.m5.*",
+            "PATH": path,
+            "TMPDIR": str(temporary),
+        }
         return subprocess.run(
             ["sh", "-e", "policies.sh"],
             cwd=self.root,
