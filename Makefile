@@ -68,7 +68,7 @@ test-fast: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run the tests that start n
 	@$(PYTEST) --level fast $(ARGS)
 
 test-full: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: run all tests, every case and every example
-	@$(PYTEST) --level full $(ARGS)
+	@$(PYTEST) --level full --provider started $(ARGS)
 
 snapshot: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: accept what plans are now, in tests/plans; read the diff before you commit
 	@$(PY) -m pytest tests/plans --snapshot-update -n 0 $(ARGS)

@@ -19,7 +19,7 @@ from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.paths import ROOT
 from sagefit.render import render
-from terraform.runs import one_provider, refusals, test_files
+from terraform.runs import refusals, test_files
 
 Words = tuple[str, str, str]
 
@@ -142,12 +142,10 @@ def test_the_module_refuses_them_too(tmp_path: Path) -> None:
     copy_tree(tmp_path)
     wanted = {mode.run: mode.terraform for mode in MODES}
     said: dict[str, list[str]] = {}
-    (folder := tmp_path / "provider").mkdir()
-    with one_provider(folder):
-        for file in test_files(ROOT):
-            module = file.path.parts[:2] == ("modules", "training-job")
-            runs = [run for run in file.runs if run.name in wanted and module]
-            said |= {run.name: errors for run, errors in refusals(tmp_path, file, runs)}
+    for file in test_files(ROOT):
+        module = file.path.parts[:2] == ("modules", "training-job")
+        runs = [run for run in file.runs if run.name in wanted and module]
+        said |= {run.name: errors for run, errors in refusals(tmp_path, file, runs)}
     assert said.keys() == wanted.keys()
     for name, (named, rule, knob) in wanted.items():
         (error,) = said[name]

@@ -6,7 +6,6 @@ Each rule of a module has a run that fires it and no other, so that a rule that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from checkout import copy_tree
 from sagefit.paths import ROOT
 from terraform.rules import rules_of
-from terraform.runs import TestFile, missed_rules, one_provider, refused_plans, test_files
+from terraform.runs import TestFile, missed_rules, refused_plans, test_files
 
 FILES = test_files(ROOT)
 ACCEPTING = [file for file in FILES if file.acceptances]
@@ -27,12 +26,11 @@ pytestmark = pytest.mark.xdist_group("terraform")
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of the checkout, while a provider runs."""
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout."""
     copy = tmp_path_factory.mktemp("tree")
     copy_tree(copy)
-    with one_provider(tmp_path_factory.mktemp("provider")):
-        yield copy
+    return copy
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

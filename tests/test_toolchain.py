@@ -23,6 +23,7 @@ import pytest
 
 from sagefit import go_runtime, paths, toolchain
 from sagefit.errors import DONE, FAILED, INVALID, SagefitError
+from terraform import attached
 
 VERSION = toolchain.TERRAFORM_VERSION
 ARCHIVE = f"terraform_{VERSION}_{toolchain.host_platform()}.zip"
@@ -552,7 +553,12 @@ def test_terraform_accepts_the_settings_file(tmp_path: Path, home: Path, monkeyp
         'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
     )
     answer = subprocess.run(
-        [real, "init", "-no-color"], cwd=work, env=os.environ | environment, capture_output=True, text=True, check=False
+        [real, "init", "-no-color"],
+        cwd=work,
+        env=os.environ | environment | attached.ITSELF,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     # The mirror's provider is an empty directory: Terraform finds it there and goes no further.
     assert "hashicorp/aws v5.100.0" in answer.stdout

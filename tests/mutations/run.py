@@ -23,7 +23,8 @@ from checkout import copy_tree
 from mutations.catalogue import Mutation, load
 from mutations.suites import PYTHON, SUITES, Mutant, python_tests
 from sagefit.paths import home
-from terraform.runs import one_provider
+from sagefit.toolchain import terraform_binary
+from terraform import attached, in_path
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,8 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="sagefit-mutations-") as scratch:
             tree = _checkout(Path(scratch).resolve() / "tree")
             _must_be_green(suites, tree, options.results)
-            (folder := Path(scratch) / "provider").mkdir()
-            with one_provider(folder):
+            with attached.providers(), in_path.asking(terraform_binary(home())):
                 for mutation in mutations:
                     _try(mutation, suites, tree, options.results)
     return _report(mutations, options.results)

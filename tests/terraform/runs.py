@@ -2,10 +2,7 @@
 
 ``terraform test`` tells whether some rule of an object fired, not which. So a run that expects failures is run by
 itself and without that line: it fails, and the diagnostics hold the message of every rule that fired. All other runs
-of a file are run together, as they stand.
-
-The provider is mocked, but each run asks it for its schemas, and Terraform starts one to ask: nine tenths of the time.
-``one_provider`` starts one for all of them, in the way that its developers debug it.
+of a file are run together, as they stand. The provider is mocked, and only asked for its schemas.
 """
 
 from __future__ import annotations
@@ -29,15 +26,6 @@ from terraform.rules import Rule, unquoted
 
 _EXPECT = re.compile(r"^ *expect_failures *= *\[[^\]]*\]\n", re.MULTILINE)
 _SUFFIX = ".tftest.hcl"
-_REATTACH = "TF_REATTACH_PROVIDERS"
-_ATTACHED: dict[str, str] = {}  # what the environment says of the provider that runs
-_PROVIDER = """
-terraform {
-  required_providers {
-    aws = { source = "hashicorp/aws" }
-  }
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -93,30 +81,6 @@ def _run(text: str) -> Run:
     (module,) = content.get("module", [{"source": '"."'}])
     expects = frozenset(str(item).removeprefix("${").removesuffix("}") for item in content.get("expect_failures", []))
     return Run(unquoted(name), text, unquoted(module["source"]), expects)
-
-
-@contextmanager
-def one_provider(folder: Path) -> Iterator[None]:
-    """Start a provider that all runs ask from here on. It serves mocked ones only: it is never configured."""
-    if _ATTACHED:
-        yield
-        return
-    (folder / "main.tf").write_text(_PROVIDER, encoding="utf-8")
-    _terraform(folder, "init", "-backend=false")
-    (binary,) = (folder / ".terraform" / "providers").glob("*/hashicorp/aws/*/*/terraform-provider-aws*")
-    settings = os.environ | {"GOGC": "100"}  # it stays, and so would its garbage
-    with subprocess.Popen(
-        [binary, "-debug"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=settings
-    ) as process:
-        try:
-            assert process.stdout
-            lines = (line.decode().strip() for line in process.stdout)
-            found = next(line for line in lines if line.startswith(f"{_REATTACH}="))
-            _ATTACHED[_REATTACH] = found.partition("=")[2].strip("'")
-            yield
-        finally:
-            _ATTACHED.clear()
-            process.terminate()
 
 
 def refused_plans(tree: Path, file: TestFile) -> str:
@@ -187,16 +151,16 @@ def _test(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder at the root around it, where the paths in them start."""
     where = f"-test-directory={folder.name}"
     _terraform(folder.parent, "init", "-backend=false", where)
-    return _command(folder.parent, _ATTACHED, "test", where, *options)
+    return _command(folder.parent, "test", where, *options)
 
 
 def _terraform(root: Path, *arguments: str) -> None:
-    done = _command(root, {}, *arguments)
+    done = _command(root, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _command(root: Path, settings: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _command(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "AWS_"))}
-    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1"} | dict(settings)
+    environment |= terraform_environment(home()) | {"AWS_REGION": "us-east-1", "NO_COLOR": "1"}
     command = [str(terraform_binary(home())), f"-chdir={root}", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
