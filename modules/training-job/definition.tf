@@ -28,9 +28,10 @@ locals {
   ]
 
   # One Choice rule per row. The order of the table is kept: the first match wins.
+  _table = jsondecode(file("${path.module}/failures.json")).patterns
   _rows = {
     for where in ["create_error", "secondary_status", "failure_reason"] : where => [
-      for p in jsondecode(file("${path.module}/failures.json")).patterns : { class = p.class, glob = p.glob } if p.where == where
+      for p in local._table : { class = p.class, glob = p.glob } if p.where == where
     ]
   }
 
