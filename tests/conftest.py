@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 
-pytest_plugins = ["levels", "second_try", "terraform_starts", "leftovers"]
+pytest_plugins = ["levels", "second_try", "terraform_starts", "leftovers", "terraform.proven"]
 
 os.environ["SAGEFIT_CATALOG"] = str(Path(__file__).parent / "no-catalog")  # prices do not depend on this user's cache
 

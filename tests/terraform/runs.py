@@ -97,11 +97,19 @@ def missed_rules(tree: Path, subject: str, rules: list[Rule], files: list[TestFi
 
     Each must fire rules of the objects that it names and no others, and each rule must be fired alone by one.
     """
-    owners = {rule.address for rule in rules}
-    problems, alone = wrong_refusals(
-        tree, rules, {file: [run for run in file.refusals(subject) if run.expects & owners] for file in files}
-    )
+    problems, alone = wrong_refusals(tree, rules, _asked(subject, rules, files))
     return problems + [f"{subject}: no run fires only this rule: {rule}" for rule in rules if rule not in alone]
+
+
+def wrong_first_refusals(tree: Path, subject: str, rules: list[Rule], files: list[TestFile]) -> list[str]:
+    """The same of the first of these runs in each file, without asking whether each rule has one."""
+    asked = _asked(subject, rules, files)
+    return wrong_refusals(tree, rules, {file: runs[:1] for file, runs in asked.items()})[0]
+
+
+def _asked(subject: str, rules: list[Rule], files: list[TestFile]) -> dict[TestFile, list[Run]]:
+    owners = {rule.address for rule in rules}
+    return {file: [run for run in file.refusals(subject) if run.expects & owners] for file in files}
 
 
 def wrong_refusals(tree: Path, rules: list[Rule], asked: Mapping[TestFile, list[Run]]) -> tuple[list[str], set[Rule]]:
