@@ -29,6 +29,24 @@ settings.register_profile("search", deadline=None, max_examples=1000, suppress_h
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+_FILE: list[Path] = []  # the last one that a test came from
+_AT_FIRST: dict[str, str] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A fixture of a file may change the environment for it; one of the session would do so for all that come later."""
+    now = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    if not _FILE:
+        _AT_FIRST.update(now)
+    elif _FILE[-1] != item.path:
+        changed = sorted(name for name in {*now, *_AT_FIRST} if now.get(name) != _AT_FIRST.get(name))
+        assert not changed, (
+            f"{_FILE[-1]}, or a fixture that it needs, has changed the environment: {', '.join(changed)}"
+        )
+    _FILE[:] = [item.path]
+
+
 @pytest.fixture(autouse=True)
 def _own_environment() -> Iterator[None]:
     """What a test, or what it calls, leaves in the environment must not reach the next one."""

@@ -16,15 +16,29 @@ def cloud_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
+def _settle(patch: pytest.MonkeyPatch, home: Path) -> None:
+    patch.setenv("SAGEFIT_HOME", str(home))
+    patch.setenv("SAGEFIT_STOP_GRACE_SECONDS", str(GRACE_SECONDS))
+
+
+@pytest.fixture(autouse=True)
+def _at_home(cloud_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home of this cloud is that of these tests alone: others of this process have their own."""
+    _settle(monkeypatch, cloud_home)
+
+
 @pytest.fixture(scope="session")
 def running(cloud_home: Path) -> Iterator[control.CloudStatus]:
     """The cloud the tests of this process share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SAGEFIT_HOME", str(cloud_home))
-        patch.setenv("SAGEFIT_STOP_GRACE_SECONDS", str(GRACE_SECONDS))
+        _settle(patch, cloud_home)
         now, _ = control.up(faults=_faults_file(cloud_home))
+    try:
         yield now
-        control.down()
+    finally:
+        with pytest.MonkeyPatch.context() as patch:
+            _settle(patch, cloud_home)
+            control.down()
 
 
 def _faults_file(folder: Path) -> Path:

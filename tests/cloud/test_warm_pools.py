@@ -25,11 +25,15 @@ print("found", sorted(path.name for path in cache.iterdir()), "in", sys.prefix)
 
 
 @pytest.fixture(scope="module")
-def slow_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+def cloud_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("slow")
+
+
+@pytest.fixture(scope="module")
+def slow_aws(cloud_home: Path) -> Iterator[Aws]:
     """A cloud of its own, whose instances take a while to come."""
-    home = tmp_path_factory.mktemp("slow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SAGEFIT_HOME", str(home))
+        patch.setenv("SAGEFIT_HOME", str(cloud_home))
         now, _ = control.up(start_seconds=START_SECONDS)
         aws = Aws(now.endpoint)
         aws.prepare()
