@@ -1,24 +1,18 @@
 """Shared by all tests: nothing depends on this user's caches, on chance or on how busy the machine is."""
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import own_environment
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 
 pytest_plugins = ["levels", "second_try", "terraform_starts", "leftovers", "terraform.proven"]
 
-os.environ["SAGEFIT_CATALOG"] = str(Path(__file__).parent / "no-catalog")  # prices do not depend on this user's cache
-
-# A script that starts the tests with & or nohup has these signals ignored, and so would all that the tests start: an
-# interrupt would not reach them. A handler that does nothing keeps that for the tests themselves, and ends at exec.
-for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-    if signal.getsignal(_number) == signal.SIG_IGN:
-        signal.signal(_number, lambda *_: None)
+own_environment.settle()
 
 # The same examples every time, so that a change that is not at fault is not stopped by a new find.
 # HYPOTHESIS_PROFILE=search looks for new ones.

@@ -104,7 +104,6 @@ def python_tests(folder: str, tree: Path) -> str:
     # The copy's own package and state, not those of the checkout.
     environment = {k: v for k, v in os.environ.items() if k != "SAGEFIT_HOME"} | {
         "PYTHONPATH": str(tree / "python"),
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", f"tests/{folder}"],
