@@ -254,7 +254,7 @@ def _told(left: Left) -> Iterator[str]:
 
 def is_whole(config: pytest.Config) -> bool:
     """Whether nothing was chosen: no path, no name, no marker, no level."""
-    options = (config.getoption(name, default=False) for name in ("keyword", "markexpr", "lf"))
+    options = (config.getoption(name, default=False) for name in ("keyword", "markexpr", "lf", "changed"))
     chosen = any(options) or config.getoption("level", default=None) in ("fast", "full")
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
 

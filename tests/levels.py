@@ -75,8 +75,14 @@ def pytest_collection_modifyitems(config: Config, items: list[pytest.Item]) -> N
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
-    known: dict[str, float] = json.loads(_DURATIONS.read_text(encoding="utf-8")) if _DURATIONS.exists() else {}
+    known = durations()
     items.sort(key=lambda item: -known.get(scope(item), 0))
+
+
+def durations() -> dict[str, float]:
+    """Seconds of each group of tests that takes long."""
+    found: dict[str, float] = json.loads(_DURATIONS.read_text(encoding="utf-8")) if _DURATIONS.exists() else {}
+    return found
 
 
 def is_of(item: pytest.Item, level: str) -> bool:
