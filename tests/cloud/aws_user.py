@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,22 +21,30 @@ _names = itertools.count()
 
 @dataclass
 class Aws:
-    """AWS as a user of the embedded cloud sees it."""
+    """AWS as a user of the embedded cloud sees it, who has its environment."""
 
-    endpoint: str
+    environment: Mapping[str, str]
     _clients: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def endpoint(self) -> str:
+        return self.environment["AWS_ENDPOINT_URL"]
 
     def client(self, service: str) -> Any:
         if service not in self._clients:
-            make: Any = boto3.client
-            self._clients[service] = make(
-                service,
-                endpoint_url=self.endpoint,
-                region_name="us-east-1",
-                aws_access_key_id="x",
-                aws_secret_access_key="x",
-            )
+            self._clients[service] = self.new_client(service)
         return self._clients[service]
+
+    def new_client(self, service: str, **settings: Any) -> Any:
+        make: Any = boto3.client
+        return make(
+            service,
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+            **settings,
+        )
 
     def prepare(self) -> None:
         """The role and the buckets jobs need."""

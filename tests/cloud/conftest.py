@@ -66,8 +66,11 @@ def _faults_file(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def aws(running: control.CloudStatus) -> Iterator[Aws]:
-    found = Aws(running.endpoint)
+def aws(running: control.CloudStatus, cloud_home: Path) -> Iterator[Aws]:
+    with pytest.MonkeyPatch.context() as patch:
+        _settle(patch, cloud_home)
+        found = Aws(control.environment())
+    assert found.endpoint == running.endpoint
     found.prepare()
     yield found
     found.close()

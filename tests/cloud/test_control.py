@@ -45,8 +45,8 @@ def training_processes(instance: str) -> list[psutil.Process]:
     return found
 
 
-def train(now: control.CloudStatus) -> None:
-    aws = Aws(now.endpoint)
+def train() -> None:
+    aws = Aws(control.environment())
     aws.prepare()
     name = aws.start(SLEEP)
     aws.wait_for_line(name, "asleep")
@@ -67,7 +67,7 @@ def test_up_status_down(home: Path) -> None:
 
     saved = record.load()
     assert saved is not None
-    train(now)
+    train()
     assert control.down()
     assert control.status() is None
     assert not psutil.pid_exists(now.pid)
@@ -82,7 +82,7 @@ def test_training_does_not_outlive_a_killed_cloud(tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patch:  # what is killed cannot remove its temporary files
         patch.setenv("TMPDIR", str(tmp_path / "temporary"))
         now, _ = control.up()
-    train(now)
+    train()
     saved = record.load()
     assert saved is not None
     os.kill(now.pid, signal.SIGKILL)
@@ -99,7 +99,7 @@ def test_training_does_not_outlive_a_killed_cloud(tmp_path: Path, monkeypatch: p
 def test_a_record_of_somebody_else_is_not_believed(home: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
         created = psutil.Process(other.pid).create_time()
-        record.save(record.Record(other.pid, created, 9, "not-this", "token", 1.0, 0.0, None))
+        record.save(record.Record(other.pid, created, 9, "not-this", "key", "secret", 1.0, 0.0, None))
         assert control.status() is None
         assert not control.down()
         assert other.poll() is None
@@ -173,7 +173,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "AWS_PROFILE" not in control.clean_environment()
     monkeypatch.delenv("AWS_PROFILE")
 
-    aws = Aws(found["endpoint"])
+    aws = Aws(variables)
     aws.client("sts").get_caller_identity()
     aws.close()
     calls = [json.loads(line) for line in run("calls", "--json").stdout.splitlines()]

@@ -48,9 +48,7 @@ def publish(tmp_path: Path, job: Path, aws: Aws) -> Iterator[Publish]:
         "repository_url": f"{HOST}/{REPOSITORY}",
     }
     aws.client("ssm").put_parameter(Name="/sagefit/dev", Value=json.dumps(document), Type="String", Overwrite=True)
-    environment = {"AWS_ENDPOINT_URL": aws.endpoint, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
-    environment |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "PATH": str(tmp_path / "bin")}
-    sagefit = Sagefit(tmp_path / "home", **environment)
+    sagefit = Sagefit(tmp_path / "home", **aws.environment, PATH=str(tmp_path / "bin"))
     yield lambda check=0: sagefit("image", job, check=check, cwd=tmp_path)
     aws.client("ecr").delete_repository(repositoryName=REPOSITORY, force=True)
 

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from cloud.aws_user import ROLE, Aws, statuses
@@ -202,18 +203,7 @@ def test_faults(aws: Aws) -> None:
 
 
 def test_throttling_counts_attempts(aws: Aws) -> None:
-    import boto3
-    from botocore.config import Config
-
-    make: Any = boto3.client
-    once = make(
-        "sagemaker",
-        endpoint_url=aws.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="x",
-        aws_secret_access_key="x",
-        config=Config(retries={"total_max_attempts": 1}),
-    )
+    once = aws.new_client("sagemaker", config=Config(retries={"total_max_attempts": 1}))
     request = aws.request("pass", TrainingJobName="fault-throttle")
     for _ in range(2):
         with pytest.raises(ClientError, match="ThrottlingException"):

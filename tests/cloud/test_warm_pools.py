@@ -34,8 +34,8 @@ def slow_aws(cloud_home: Path) -> Iterator[Aws]:
     """A cloud of its own, whose instances take a while to come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SAGEFIT_HOME", str(cloud_home))
-        now, _ = control.up(start_seconds=START_SECONDS)
-        aws = Aws(now.endpoint)
+        control.up(start_seconds=START_SECONDS)
+        aws = Aws(control.environment())
         aws.prepare()
         yield aws
         aws.close()

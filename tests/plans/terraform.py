@@ -70,7 +70,7 @@ def embedded_cloud(folder: Path) -> Iterator[dict[str, str]]:
 
 def publish(document: dict[str, Any], environment: dict[str, str]) -> None:
     """Put a platform's document where the jobs of that platform read it."""
-    user = Aws(environment["AWS_ENDPOINT_URL"])
+    user = Aws(environment)
     try:
         name, value = f"/sagefit/{document['name']}", json.dumps(document)
         user.client("ssm").put_parameter(Name=name, Type="String", Value=value, Overwrite=True)

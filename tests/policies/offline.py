@@ -42,8 +42,8 @@ def publish(document: Mapping[str, Any], environment: Mapping[str, str]) -> None
         "ssm",
         endpoint_url=environment["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
-        aws_access_key_id="x",
-        aws_secret_access_key="x",
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
     )
     client.put_parameter(Name=f"/sagefit/{document['name']}", Value=json.dumps(document), Type="String")
 

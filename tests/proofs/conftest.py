@@ -37,8 +37,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory, planned: Planned) -> Iterator[
     folder = tmp_path_factory.mktemp("proofs-cloud")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SAGEFIT_HOME", str(folder))
-        now, _ = control.up(faults=write_faults(folder / "faults.yaml"))
-        user = Aws(now.endpoint)
+        control.up(faults=write_faults(folder / "faults.yaml"))
+        user = Aws(control.environment())
         try:
             prepare(user, planned)
             yield user

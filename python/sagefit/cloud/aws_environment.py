@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from sagefit.cloud.keys import Key
+
 REGION = "us-east-1"
 #: Variables that would make an AWS client look elsewhere.
 UNSET = (
@@ -28,12 +30,12 @@ NO_FILES = {
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
-def aws_variables(endpoint: str, region: str = REGION) -> dict[str, str]:
-    """Endpoint, region and keys (any will do)."""
+def aws_variables(endpoint: str, key: Key, region: str = REGION) -> dict[str, str]:
+    """Endpoint, region and key."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "embedded",
-        "AWS_SECRET_ACCESS_KEY": "embedded",
+        "AWS_ACCESS_KEY_ID": key.id,
+        "AWS_SECRET_ACCESS_KEY": key.secret,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         # An error of the embedded cloud is an answer, not a hiccup: no minutes of retries.

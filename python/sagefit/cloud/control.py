@@ -81,10 +81,10 @@ def status() -> CloudStatus | None:
 
 def environment() -> dict[str, str]:
     """Variables that point every AWS client at the running cloud. The ones in ``UNSET`` must not be set beside them."""
-    now = status()
-    if now is None:
+    found = record.load()
+    if found is None or status() is None:
         raise SagefitError("the embedded cloud is not running", hint="start it with: sagefit cloud up")
-    return aws_variables(now.endpoint) | no_proxy(os.environ)
+    return aws_variables(found.endpoint, found.key) | no_proxy(os.environ)
 
 
 def clean_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -239,6 +239,7 @@ def _server_environment(port: int) -> dict[str, str]:
         | no_proxy(os.environ)
         | {
             "MOTO_PORT": str(port),  # read when moto is imported
+            "MOTO_DISABLE_GLOBAL_CORS": "true",  # no web page may read an answer
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # a second of start-up for images nobody here asks for
             "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
             "PYTHONUNBUFFERED": "1",

@@ -1,4 +1,5 @@
-"""The door of the embedded cloud: every request passes here, is answered by moto or an extension, and written down.
+"""Every request to the embedded cloud passes here: it is let in or refused, answered by moto or an extension, and
+written down.
 
 What moto cannot do is answered with a clear refusal. It would answer 500, which AWS clients take for a hiccup and
 try again for minutes.
@@ -6,7 +7,6 @@ try again for minutes.
 
 from __future__ import annotations
 
-import hmac
 import io
 import json
 import logging
@@ -27,14 +27,31 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from sagefit.cloud.calls import CallLog, kind_of
 from sagefit.cloud.clients import INTERNAL_AGENT
-from sagefit.cloud.record import STATUS_PATH, TOKEN_HEADER
+from sagefit.cloud.door import Door, Refusal
+from sagefit.cloud.record import STATUS_PATH
 from sagefit.cloud.replies import Replies, Reply
 
 _LOG = logging.getLogger(__name__)
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
-_STATUS_LINES = {200: "200 OK", 400: "400 Bad Request", 404: "404 Not Found"}
+_STATUS_LINES = {
+    200: "200 OK",
+    400: "400 Bad Request",
+    403: "403 Forbidden",
+}
+_DENIED = ("AccessDenied", "AccessDeniedException")
+# What AWS calls these errors, in XML and in JSON: "Common errors" in the API reference of each service.
+_CODES = {
+    "address": _DENIED,
+    "page": _DENIED,
+    "control": _DENIED,
+    "unsigned": ("MissingAuthenticationToken", "MissingAuthenticationTokenException"),
+    "key": ("InvalidClientTokenId", "UnrecognizedClientException"),
+    "s3-key": ("InvalidAccessKeyId", "InvalidAccessKeyId"),
+}
 _UPLOADS = 3  # S3 requests at once whose bodies moto holds in memory, several times; Terraform sends fifty of 5 MB
 _HOSTS = 256  # names of services in regions that are remembered
+_UNREAD = 16 * 1024**2  # bytes of a refused request that are taken in, so that its sender comes to read the answer
+_CORS = "access-control-"  # headers that would let a web page read an answer
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
 StartResponse = Callable[..., Any]
@@ -47,12 +64,12 @@ class _UnknownError(Exception):
 class Gateway(DomainDispatcherApplication):
     """moto's dispatcher with a call log, clear refusals, and a private status page."""
 
-    def __init__(self, calls: CallLog, token: str, status: Callable[[], dict[str, object]]) -> None:
+    def __init__(self, calls: CallLog, door: Door, status: Callable[[], dict[str, object]]) -> None:
         super().__init__(create_backend_app)
         self._backend_of = lru_cache(_HOSTS)(super().get_backend_for_host)
         self._calls = calls
         self._replies = Replies()
-        self._token = token
+        self._door = door
         self._status = status
         self._uploads = threading.BoundedSemaphore(_UPLOADS)
 
@@ -65,8 +82,10 @@ class Gateway(DomainDispatcherApplication):
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
+        if refusal := self._door.refusal(environ):
+            return _turn_away(environ, start_response, refusal)
         if environ.get("PATH_INFO") == STATUS_PATH:
-            return self._answer_status(environ, start_response)
+            return self._answer_status(start_response)
         began = datetime.now(timezone.utc)
         service, action = _signed_for(environ), str(environ.get("REQUEST_METHOD"))
         answer = _Answer()
@@ -97,7 +116,7 @@ class Gateway(DomainDispatcherApplication):
             if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
                 name, method = _BOTO_NAMES.get(service, service), environ["REQUEST_METHOD"]
                 self._calls.add(began, name, action, method, answer.status)
-        start_response(answer.line, answer.headers)
+        start_response(answer.line, [each for each in answer.headers if not each[0].lower().startswith(_CORS)])
         return body
 
     def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
@@ -115,11 +134,7 @@ class Gateway(DomainDispatcherApplication):
         host = self.infer_service_region_host(environ, str(environ.get("PATH_INFO", "")))
         return host is not None and self.get_backend_for_host(host) is None
 
-    def _answer_status(self, environ: dict[str, Any], start_response: StartResponse) -> list[bytes]:
-        sent = environ.get("HTTP_" + TOKEN_HEADER.upper().replace("-", "_"), "")
-        if not hmac.compare_digest(sent.encode(), self._token.encode()):
-            start_response(_STATUS_LINES[404], [("Content-Length", "0")])
-            return []
+    def _answer_status(self, start_response: StartResponse) -> list[bytes]:
         body = json.dumps(self._status() | {"calls": self._calls.count}).encode()
         start_response(_STATUS_LINES[200], [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
@@ -145,8 +160,8 @@ class _Answer:
         self, environ: dict[str, Any], service: str, action: str, why: str, *, code: str = _UNSUPPORTED
     ) -> list[bytes]:
         """Say in the service's own protocol why a request is not granted."""
-        status, self.headers, body = _refusal(environ, service, action, why, code=code)
-        self.line = _STATUS_LINES[status]
+        self.line = _STATUS_LINES[400]
+        self.headers, body = _refusal(environ, service, f"{_BOTO_NAMES.get(service, service)}:{action} {why}", code)
         return [body]
 
     @property
@@ -188,13 +203,28 @@ def _form(environ: dict[str, Any]) -> str:
     return str(text)
 
 
+def _turn_away(environ: dict[str, Any], start_response: StartResponse, refusal: Refusal) -> list[bytes]:
+    """Answer a request that is not let in."""
+    service = _signed_for(environ)
+    codes = _CODES["s3-key" if (service, refusal.kind) == ("s3", "key") else refusal.kind]
+    headers, body = _refusal(environ, service, refusal.why, *codes)
+    length = str(environ.get("CONTENT_LENGTH") or 0)
+    left = min(int(length), _UNREAD) if length.isascii() and length.isdigit() else 0
+    while left > 0 and (chunk := environ["wsgi.input"].read(min(left, 2**16))):
+        left -= len(chunk)
+    start_response(_STATUS_LINES[403], [*headers, ("Connection", "close")])
+    return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+
 def _refusal(
-    environ: dict[str, Any], service: str, action: str, why: str, *, code: str = _UNSUPPORTED
-) -> tuple[int, list[tuple[str, str]], bytes]:
+    environ: dict[str, Any], service: str, problem: str, code: str, json_code: str = ""
+) -> tuple[list[tuple[str, str]], bytes]:
+    """Headers and body of an error in the protocol of a service; an error may have another name in JSON."""
     name = _BOTO_NAMES.get(service, service)
-    message = f"{name}:{action} {why}"[:1000]
+    message = problem[:1000]
     _LOG.warning("refused: %s", message)
     if _speaks_json(environ, name):
+        code = json_code or code
         body = json.dumps({"__type": code, "message": message, "Message": message})
         headers = [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-ErrorType", code)]
     else:
@@ -203,7 +233,7 @@ def _refusal(
         headers = [("Content-Type", "text/xml")]
     encoded = body.encode()
     headers += [("Content-Length", str(len(encoded))), ("x-amzn-RequestId", str(uuid.uuid4()))]
-    return 400, headers, encoded
+    return headers, encoded
 
 
 def _speaks_json(environ: dict[str, Any], service: str) -> bool:

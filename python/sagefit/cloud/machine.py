@@ -18,6 +18,7 @@ from sagefit.cloud import clients, images
 from sagefit.cloud.aws_environment import aws_variables
 from sagefit.cloud.container import Container
 from sagefit.cloud.ends import JobFailedError
+from sagefit.cloud.keys import Key, new_key
 from sagefit.cloud.record import INSTANCE_VARIABLE
 
 #: Seconds between SIGTERM and SIGKILL. AWS gives 120.
@@ -34,7 +35,7 @@ class Machine:
     """The machine all hosts share.
 
     ``memory_scale`` is the part of an instance's memory that a host gets here, ``start_seconds`` how long it takes to
-    get one that is not warm.
+    get one that is not warm. ``key`` is what hosts talk to this cloud with.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class Machine:
     instance: str
     own_mounts: bool = False
     start_seconds: float = 0.0
+    key: Key = field(default_factory=new_key)
     grace_seconds: float = field(default_factory=lambda: float(os.environ.get(GRACE_VARIABLE, _GRACE_SECONDS)))
 
     def host(
@@ -109,7 +111,7 @@ class Machine:
 
         ``port`` is for the hosts of a job to meet at.
         """
-        credentials = {} if isolated else aws_variables(clients.endpoint(), region)
+        credentials = {} if isolated else aws_variables(clients.endpoint(), self.key, region)
         return {
             "PATH": f"{packages / 'bin'}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(container.folder / "home"),

@@ -6,17 +6,17 @@ import contextlib
 import http.client
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from sagefit.cloud import paths
+from sagefit.cloud.keys import Key
 
 INSTANCE_VARIABLE = "SAGEFIT_CLOUD_INSTANCE"
 STATUS_PATH = "/_sagefit/status"
-TOKEN_HEADER = "X-Sagefit-Token"  # noqa: S105 - the name of a header
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Record:
     process_started: float
     port: int
     instance: str
-    token: str
+    access_key: str
+    secret_key: str = field(repr=False)
     memory_scale: float
     start_seconds: float
     faults: str | None
@@ -36,6 +37,11 @@ class Record:
     def endpoint(self) -> str:
         """What ``AWS_ENDPOINT_URL`` has to be."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def key(self) -> Key:
+        """The key of whoever runs it."""
+        return Key(self.access_key, self.secret_key)
 
 
 def path() -> Path:
@@ -56,7 +62,7 @@ def load() -> Record | None:
     """The record, or None where there is none that can be read."""
     try:
         data = json.loads(path().read_text())
-        return Record(**{field.name: data[field.name] for field in fields(Record)})
+        return Record(**{each.name: data[each.name] for each in fields(Record)})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -81,7 +87,7 @@ def ask(record: Record, timeout: float = 5.0) -> dict[str, Any] | None:
     """What the server on the recorded port says about itself; None if it is silent or somebody else."""
     connection = http.client.HTTPConnection("127.0.0.1", record.port, timeout=timeout)
     try:
-        connection.request("GET", STATUS_PATH, headers={TOKEN_HEADER: record.token})
+        connection.request("GET", STATUS_PATH, headers=_signed(record.access_key))
         response = connection.getresponse()
         answer = json.loads(response.read()) if response.status == 200 else None
     except (OSError, ValueError, http.client.HTTPException):
@@ -89,6 +95,12 @@ def ask(record: Record, timeout: float = 5.0) -> dict[str, Any] | None:
     finally:
         connection.close()
     return answer if isinstance(answer, dict) and answer.get("instance") == record.instance else None
+
+
+def _signed(access_key: str) -> dict[str, str]:
+    """What names the key in a request of one's own; the cloud checks no signature."""
+    scope = f"Credential={access_key}/20000101/us-east-1/sagefit/aws4_request"
+    return {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=none"}
 
 
 def sweep(instance: str, grace: float = 3.0) -> int:

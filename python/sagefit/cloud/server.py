@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import secrets
 import shutil
 import signal
 import threading
@@ -19,8 +18,9 @@ import psutil
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from sagefit.cloud import extensions, namespace, paths, record
+from sagefit.cloud import clients, extensions, namespace, paths, record
 from sagefit.cloud.calls import CallLog, calls_path
+from sagefit.cloud.door import Door
 from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.gateway import Gateway
@@ -48,7 +48,8 @@ def main() -> None:
         process_started=psutil.Process().create_time(),
         port=options.port,
         instance=os.environ[record.INSTANCE_VARIABLE],
-        token=secrets.token_urlsafe(24),
+        access_key=clients.OWNER.id,
+        secret_key=clients.OWNER.secret,
         memory_scale=options.memory_scale,
         start_seconds=options.start_seconds,
         faults=options.faults,
@@ -70,7 +71,8 @@ def main() -> None:
     def status() -> dict[str, object]:
         return {"instance": me.instance, **executor.counts()}
 
-    gateway = Gateway(CallLog(calls_path()), me.token, status)
+    door = Door(options.port, owner=me.key, containers=machine.key)
+    gateway = Gateway(CallLog(calls_path()), door, status)
     server = make_server(
         "127.0.0.1", options.port, gateway, threaded=True, request_handler=_QuietHandler, fd=options.fd
     )
