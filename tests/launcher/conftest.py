@@ -142,7 +142,10 @@ class Container:
     def failure(self) -> str | None:
         """The failure file."""
         path = self.root / "output" / "failure"
-        return path.read_text() if path.is_file() else None
+        if not path.is_file():
+            return None
+        with path.open() as file:
+            return file.read(1024**2)
 
     def report(self, name: str = "sagefit.json") -> dict[str, Any]:
         """The flight record."""

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -254,6 +255,28 @@ def test_a_container_works_with_a_key_that_cannot_control_the_cloud(
     assert key != me.access_key
     assert answers == [200, 403, 403, 403]
     assert ask(me.port, "GET", "/moto-api/data.json", signed(key, "moto")).code == "AccessDenied"
+
+
+FIFOS = """
+import os, shutil
+print("temporary", os.environ["TMPDIR"], flush=True)
+os.mkfifo(os.environ["SAGEFIT_ML_ROOT"] + "/output/failure")
+shutil.rmtree(os.environ["TMPDIR"])
+os.mkfifo(os.environ["TMPDIR"])
+raise SystemExit(3)
+"""
+
+
+def test_a_container_that_leaves_fifos_behind_holds_nothing_up(aws: Aws, request: pytest.FixtureRequest) -> None:
+    job = aws.run(FIFOS)
+    assert job["TrainingJobStatus"] == "Failed"
+    assert job["FailureReason"] == "AlgorithmError: , exit code: 3"
+    (line,) = (line for line in aws.lines(job["TrainingJobName"]) if line.startswith("temporary"))
+    deadline = time.monotonic() + 20
+    while os.path.lexists(line.split()[1]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not os.path.lexists(line.split()[1])
+    note(request, "container: FIFOs as failure file and TMPDIR", "the job never ends", "Failed, all removed")
 
 
 INTRUDER = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,9 +20,11 @@ import psutil
 
 from sagefit.cloud import container_init, namespace
 from sagefit.cloud.memory_watch import MemoryWatch
+from sagefit.launcher import files
 
 ML = "/opt/ml"
 _LINE_LIMIT = 256 * 1024
+_LONGEST_MESSAGE = 1024**2
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Container:
             namespace.unmount(str(self.folder))
             self._mounted = False
         if self.temporary:
-            shutil.rmtree(self.temporary, ignore_errors=True)
+            files.remove_tree(Path(self.temporary))
 
     @property
     def disk_is_full(self) -> bool:
@@ -171,10 +172,14 @@ class Container:
     @property
     def failure(self) -> str | None:
         """What the command wrote to ``/opt/ml/output/failure``."""
+        return self.said("failure") or None
+
+    def said(self, name: str) -> str:
+        """What the command wrote into a file of ``/opt/ml/output``; nothing where there is none that can be read."""
         try:
-            return (self.ml / "output" / "failure").read_text(errors="replace").strip() or None
+            return files.read(self.ml, f"output/{name}", _LONGEST_MESSAGE).decode(errors="replace").strip()
         except OSError:
-            return None
+            return ""
 
     def shares(self) -> dict[str, float]:
         """Memory and processor use in percent: of the limit, and of one processor."""

@@ -175,10 +175,7 @@ class ProcessingRun:
 
     def _message(self) -> str:
         """What the containers left in ``/opt/ml/output/message``; the first host that left something counts."""
-        for container in self._hosts:
-            with contextlib.suppress(OSError):
-                return (container.ml / "output" / "message").read_text(errors="replace").strip()
-        return ""
+        return next(filter(None, (container.said("message") for container in self._hosts)), "")
 
 
 def _here(container: Container, path: str) -> Path:

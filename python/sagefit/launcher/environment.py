@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import gpus
+from . import files, gpus
 
 CODE = "code"  # the channel with the training code
+LONGEST = 64 * 1024**2  # bytes of a configuration file that are read
 OWN = "sagefit"  # the channel with this launcher
 HIDDEN = (CODE, OWN)
 TOOLKIT = "sagemaker_"
@@ -85,7 +85,10 @@ def unpack_code(job: Job, entry_point: str) -> Path:
     """Copies the code channel to where it may be written to, and returns the path of the script."""
     channel = job.root / "input" / "data" / CODE
     if channel.is_dir():
-        shutil.copytree(str(channel), str(job.code), dirs_exist_ok=True)
+        try:
+            files.copy_tree(channel, job.code)
+        except OSError as error:
+            raise CannotStartError(f"the channel '{CODE}' cannot be copied to {job.code}: {error}") from error
     script = job.code / entry_point
     if not script.is_file():
         there = sorted(str(path.relative_to(job.code)) for path in job.code.rglob("*") if path.is_file())
@@ -100,7 +103,13 @@ def unpack_code(job: Job, entry_point: str) -> Path:
 def make_folders(job: Job) -> None:
     """Makes the folders that the script may write to."""
     for folder in (job.root / "model", job.output / "data", job.checkpoints):
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            if job.root in folder.parents:
+                files.make_folder(job.root, folder.relative_to(job.root).as_posix())
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotStartError(f"the folder {folder} cannot be made: {error}") from error
 
 
 def variables(job: Job, command_arguments: Sequence[str]) -> dict[str, str]:
@@ -165,7 +174,7 @@ def arguments(hyperparameters: dict[str, str]) -> list[str]:
 def _read(root: Path, name: str) -> dict[str, Any]:
     path = root / "input" / "config" / name
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(files.read(root, f"input/config/{name}", LONGEST, follow=True))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -7,19 +7,21 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import environment, evidence, report, torchrun, verdict
+from . import environment, evidence, patterns, report, torchrun, verdict
 from .process import Console, Ended, Program
 from .recorder import Recorder
-from .stop import Stop
+from .stop import Deadline, Stop
 from .torch_peaks import TorchPeaks
 
 CANNOT_START = Ended(2, None)
+REPORT_WAIT = 5.0  # seconds for the report before to be written
 LONGEST_QUOTE = 500  # characters of what another program said, to leave room for the advice
 
 
@@ -33,8 +35,9 @@ def main(command_line: Sequence[str] | None = None) -> int:
     except environment.CannotStartError as problem:
         return run.fail(CANNOT_START, problem.failure_class, str(problem))
     except Exception as fault:
-        traceback.print_exc()
-        return run.fail(CANNOT_START, "internal", f"the launcher failed: {type(fault).__name__}: {fault}")
+        code = run.fail(CANNOT_START, "internal", f"the launcher failed: {type(fault).__name__}: {fault}")
+        traceback.print_exc()  # last: it reads files again that a script may have touched
+        return code
     finally:
         run.close()
 
@@ -44,18 +47,19 @@ class _Run:
 
     def __init__(self, root: Path, entry_point: str, isolated: bool) -> None:
         self._root = root
-        self._output = root / "output"
         self._entry_point = entry_point
         self._isolated = isolated
         self._console = Console()
         self._stop = Stop(self._console)
+        self._deadline = Deadline()
+        self._reporting = threading.Lock()
         self._job: environment.Job | None = None
         self._recorder: Recorder | None = None
         self._started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def run(self, arguments: Sequence[str]) -> int:
-        with contextlib.suppress(FileNotFoundError):
-            (self._output / "failure").unlink()  # of a run that was interrupted and now starts again on this host
+        patterns.load()  # now, for a script can touch the file
+        report.forget_failure(self._root)
         job = self._job = environment.read_job(self._root)
         script = environment.unpack_code(job, self._entry_point)
         environment.make_folders(job)
@@ -73,7 +77,7 @@ class _Run:
             command = ["/bin/sh" if wrapper else sys.executable, str(script), *words]
         if self._stop.requested:
             return self.fail(Ended(128 + signal.SIGTERM, signal.SIGTERM), "stopped", "stopped before the script began")
-        report.reserve(self._output)
+        report.reserve(self._root)
         torch = TorchPeaks()
         variables.update(torch.variables(variables["PYTHONPATH"]))
         program = Program(command, job.code, variables, self._console, wrapper=wrapper)
@@ -81,11 +85,12 @@ class _Run:
         recorder = self._recorder = Recorder(program.pid, self._root, torch, self._console, self._report)
         recorder.start()
         ended = program.wait()
+        self._deadline.begin(ended.exit_code)
         recorder.stop()
         try:
             if ended.exit_code:
                 return self.fail(ended, *self._judge(ended, program, recorder))
-            report.release(self._output)
+            report.release(self._root)
             recorder.close()
             self._report(ended)
             return 0
@@ -98,10 +103,11 @@ class _Run:
 
     def fail(self, ended: Ended, failure_class: str, words: str) -> int:
         """Writes down why, first where SageMaker looks for it, and returns the exit code."""
+        self._deadline.begin(ended.exit_code)
         words = report.one_line(words)
         text = report.failure_text(failure_class, words)
-        report.release(self._output)
-        report.write_failure(self._output, text)
+        report.release(self._root)
+        report.write_failure(self._root, text)
         self._console.line(text)
         if self._recorder:
             self._recorder.close()
@@ -139,7 +145,7 @@ class _Run:
     def _own_words(self) -> list[str]:
         """What the script itself wrote into the failure file, which is its right."""
         with contextlib.suppress(OSError):
-            return report.read_failure(self._output).splitlines()
+            return report.read_failure(self._root).splitlines()
         return []
 
     def _report(self, ended: Ended | None = None, failure_class: str | None = None, words: str | None = None) -> None:
@@ -157,8 +163,13 @@ class _Run:
             "started": self._started,
             **(self._recorder.summary() if self._recorder else report.NOTHING),
         }
-        with contextlib.suppress(OSError):  # training is worth more than its record
-            report.write_report(self._output, host, job.first_host if job else host, content)
+        if not self._reporting.acquire(timeout=REPORT_WAIT):
+            return  # the disk does not answer: training is worth more than its record
+        try:
+            with contextlib.suppress(OSError):
+                report.write_report(self._root, host, job.first_host if job else host, content)
+        finally:
+            self._reporting.release()
 
 
 def _options(command_line: Sequence[str] | None) -> argparse.Namespace:

@@ -71,7 +71,8 @@ class Match(NamedTuple):
         return self.pattern.confidence == WEAK
 
 
-def load(path: Path | None = None) -> list[Pattern]:
+@lru_cache(maxsize=4)
+def load(path: Path | None = None) -> tuple[Pattern, ...]:
     """The table: beside this file in a container, in the Terraform module that owns it in a checkout."""
     here = Path(__file__).resolve()
     places = [path] if path else [here.with_name("failures.json")]
@@ -79,7 +80,7 @@ def load(path: Path | None = None) -> list[Pattern]:
         places.append(here.parents[3] / "modules" / "training-job" / "failures.json")
     found = next((place for place in places if place.is_file()), places[0])
     rows = json.loads(found.read_text(encoding="utf-8"))["patterns"]
-    return [
+    return tuple(
         Pattern(
             row["class"],
             row["where"],
@@ -89,7 +90,7 @@ def load(path: Path | None = None) -> list[Pattern]:
             tuple(row["examples"]),
         )
         for row in rows
-    ]
+    )
 
 
 def first(table: Iterable[Pattern], where: Sequence[str], text: str) -> Match | None:

@@ -75,19 +75,20 @@ class Recorder:
         self._highest_kept = 0  # since the last sample that was kept
         self._highest_printed = 0  # since the last metric line
         self._over = threading.Event()
+        self._began = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
         """Takes the first sample and goes on in the background."""
-        self._sample()
-        self.print()
-        self._write()
         self._thread.start()
+        self._began.wait(LINGER)
 
     def stop(self) -> None:
         """Ends the recording once the program has ended, and adds what the kernel knows of its peak."""
         self._over.set()
         self._thread.join(LINGER)
+        if self._thread.is_alive():
+            return
         self._sample_spaces(self._seconds)  # the end of the program, however long its output took to end
         peak = memory.children_peak()
         if peak > max(self._host.peak, self._others_peak):
@@ -158,6 +159,10 @@ class Recorder:
         return round(time.monotonic() - self._started, 2)
 
     def _run(self) -> None:
+        self._sample()
+        self.print()
+        self._write()
+        self._began.set()
         written = printed = self._started
         pause = EVERY
         while not self._over.wait(pause):

@@ -23,11 +23,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from . import files
 
 GIB = 1024**3
 SCHEMA = 1
@@ -49,6 +48,7 @@ NOTHING: dict[str, Any] = {
 }
 RESERVE = 256 * 1024  # bytes
 LONGEST_OWN = 1024**2  # bytes that are read of what a script wrote there itself
+_FAILURE, _RESERVED = "output/failure", "output/.sagefit-reserve"
 LONGEST_FAILURE = 900  # characters; SageMaker cuts FailureReason at 1024 and adds words of its own
 
 
@@ -62,14 +62,10 @@ def metric_line(used: int, peak: int, limit: int | None, gpu_percent: float | No
     return "[sagefit] " + " ".join(parts)
 
 
-def write_report(output: Path, host: str, first_host: str, content: dict[str, Any]) -> None:
+def write_report(root: Path, host: str, first_host: str, content: dict[str, Any]) -> None:
     """Writes ``sagefit.json`` (``sagefit-<host>.json`` on the other hosts) so that it is whole at any moment."""
     name = "sagefit.json" if host == first_host else f"sagefit-{host}.json"
-    target = output / "data" / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(name + ".part")
-    _write(part, (json.dumps(content, separators=(",", ":")) + "\n").encode())
-    part.replace(target)
+    files.write_whole(root, f"output/data/{name}", (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
 def one_line(text: str) -> str:
@@ -83,51 +79,28 @@ def failure_text(failure_class: str, evidence: str) -> str:
     return text if len(text) <= LONGEST_FAILURE else text[: LONGEST_FAILURE - 3] + "..."
 
 
-def reserve(output: Path) -> None:
+def reserve(root: Path) -> None:
     """Keeps some room on the disk, so that a script which fills it can still be explained."""
     with contextlib.suppress(OSError):
-        output.mkdir(parents=True, exist_ok=True)
-        _write(_reserved(output), bytes(RESERVE))
+        files.write(root, _RESERVED, bytes(RESERVE))
 
 
-def release(output: Path) -> None:
+def release(root: Path) -> None:
     """Gives the room free."""
-    with contextlib.suppress(OSError):
-        _reserved(output).unlink()
+    files.remove(root, _RESERVED)
 
 
-def write_failure(output: Path, text: str) -> None:
+def forget_failure(root: Path) -> None:
+    """Removes the failure file of a run that was interrupted and now starts again on this host."""
+    files.remove(root, _FAILURE)
+
+
+def write_failure(root: Path, text: str) -> None:
     """Writes the failure file, from which SageMaker takes the FailureReason."""
     with contextlib.suppress(OSError):  # the log still says it
-        output.mkdir(parents=True, exist_ok=True)
-        _write(output / "failure", text.encode("utf-8", "replace"))
+        files.write(root, _FAILURE, text.encode("utf-8", "replace"))
 
 
-def read_failure(output: Path) -> str:
+def read_failure(root: Path) -> str:
     """What the script itself has written into the failure file. Raises OSError where there is none to read."""
-    with _regular(output / "failure", os.O_RDONLY) as file:
-        return file.read(LONGEST_OWN).decode("utf-8", "replace")
-
-
-def _reserved(output: Path) -> Path:
-    return output / ".sagefit-reserve"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file. Whatever else a script has put in its place, except a folder, makes room."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.lstat(str(path)).st_mode):
-            path.unlink()
-    with _regular(path, os.O_WRONLY | os.O_CREAT) as file:
-        os.ftruncate(file.fileno(), 0)
-        file.write(content)
-
-
-@contextlib.contextmanager
-def _regular(path: Path, flags: int) -> Iterator[IO[bytes]]:
-    """A regular file, opened without waiting: a FIFO would wait for its other end. Raises OSError for all else."""
-    descriptor = os.open(str(path), flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with os.fdopen(descriptor, "rb" if flags == os.O_RDONLY else "wb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is no regular file")
-        yield file
+    return files.read(root, _FAILURE, LONGEST_OWN).decode("utf-8", "replace")

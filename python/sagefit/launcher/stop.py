@@ -1,4 +1,7 @@
-"""Turns SIGTERM, SageMaker's request to stop, into one for the script, and keeps to the time there is."""
+"""Turns SIGTERM, SageMaker's request to stop, into one for the script, and keeps to the time there is.
+
+Whatever holds the launcher's main thread, such as a file system that does not answer, it ends in time.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ GRACE = 120.0  # seconds from SageMaker's SIGTERM to its SIGKILL
 GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"
 KEPT_BACK = 5.0  # of them, for the launcher's own report; at most a quarter
 WARNING = 10.0  # seconds before the end
+LATE = 10.0  # seconds after the end: it should have ended by itself
+REST = 60.0  # seconds for all that is left to do once the script has ended
 _REQUESTS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -59,11 +64,38 @@ class Stop:
             self._told = True
             if self._program:
                 self._program.ask_to_stop(self._number)
-        self._console.line(f"[sagefit] asked to stop: the script has {left:.0f} s to save its work and end")
+        self._say(f"[sagefit] asked to stop: the script has {left:.0f} s to save its work and end")
         if left > 2 * WARNING:
             time.sleep(left - WARNING)
-            self._console.line(f"[sagefit] the script has {WARNING:.0f} s left, then it is killed")
+            self._say(f"[sagefit] the script has {WARNING:.0f} s left, then it is killed")
         time.sleep(max(0.0, end - time.monotonic()))
         with self._lock:
             if self._program:
                 self._program.kill()
+        time.sleep(LATE)
+        os._exit(128 + number)
+
+    def _say(self, text: str) -> None:
+        """Prints a line; a log that nobody reads holds up another thread."""
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=self._console.line, args=(text,), daemon=True).start()
+
+
+class Deadline:
+    """Ends the launcher when what is left to do after the script takes too long."""
+
+    def __init__(self) -> None:
+        self._code = 0
+        self._begun = threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()  # now: later a script may have taken all threads
+
+    def begin(self, exit_code: int) -> None:
+        """The time begins, once; ``exit_code`` is the launcher's if it is not done by then."""
+        if not self._begun.is_set():
+            self._code = exit_code
+            self._begun.set()
+
+    def _serve(self) -> None:
+        self._begun.wait()
+        time.sleep(REST)
+        os._exit(self._code)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import torch_hook
+from . import files, torch_hook
+
+MOST_FILES, LONGEST = 4096, 1024**2  # of one folder, and bytes of one file: more is not from the hook
 
 
 class TorchPeaks:
@@ -31,17 +34,21 @@ class TorchPeaks:
     def read(self) -> list[dict[str, Any]]:
         """The peaks of each process and device, in order of rank and device."""
         found = []
-        for path in self._folder.glob("*.json") if self._folder else ():
+        for path in itertools.islice(self._folder.glob("*.json"), MOST_FILES) if self._folder else ():
             try:
-                process = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            same = {"pid": process["pid"], "rank": process["rank"]}
-            found += [{**same, **device} for device in process["devices"]]
+                found += _peaks(json.loads(files.read(path.parent, path.name, LONGEST)))
+            except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
+                continue  # a script may have put it there
         return sorted(found, key=lambda peak: (peak["rank"] or 0, peak["pid"], peak["device"]))
 
     def close(self) -> None:
         """Removes the folder."""
         if self._folder:
-            shutil.rmtree(str(self._folder), ignore_errors=True)
+            files.remove_tree(self._folder)
             self._folder = None
+
+
+def _peaks(process: Any) -> list[dict[str, Any]]:
+    same = {"pid": int(process["pid"]), "rank": None if process["rank"] is None else int(process["rank"])}
+    names = ("device", "peak_allocated_bytes", "peak_reserved_bytes")
+    return [{**same, **{name: int(device[name]) for name in names}} for device in process["devices"]]
