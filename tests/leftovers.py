@@ -119,6 +119,7 @@ class Own:
     lock: IO[str]
     whole: bool  # all of the suite
     directory_before: str | None  # the variable outside of the session
+    writes: bool = False  # it was asked to write files of the checkout
     before: dict[str, str] | None = None
     meter: Meter | None = None
     left: list[Left] = field(default_factory=list)
@@ -152,6 +153,8 @@ class Own:
         self._add("processes, ended now", said, "end each where it was started: at the end of its fixture or test")
 
     def _judge_checkout(self) -> None:
+        if self.writes:
+            return
         after = changes(self.root)
         if self.before is None or after is None:
             self.notes.append(f"{self.root} is no checkout of Git: what changed in it is not judged")
@@ -197,7 +200,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=outside)).resolve()
     lock = (folder / _LOCK).open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    config.stash[_OWN] = Own(config.rootpath, folder, lock, is_whole(config), os.environ.get(_VARIABLE))
+    writes = bool(config.getoption("update_snapshots", default=False))
+    config.stash[_OWN] = Own(config.rootpath, folder, lock, is_whole(config), os.environ.get(_VARIABLE), writes)
     os.environ[_VARIABLE] = str(folder)
     tempfile.tempdir = None  # to be read anew
     if not config.option.basetemp:

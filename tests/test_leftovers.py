@@ -165,6 +165,13 @@ def test_what_was_changed_before_is_no_leftover(project: Project) -> None:
     assert "changed or new in the checkout:\n  new\n  ->" in said
 
 
+def test_what_was_asked_to_be_written_is_no_leftover(project: Project) -> None:
+    script = "import pathlib\ndef test_it():\n    pathlib.Path('new').touch()\n"
+    assert project.run(script, "--snapshot-update")[0] == 0
+    (project.root / "new").unlink()
+    assert project.run(script)[0] == 1
+
+
 def test_outside_of_git_the_checkout_is_not_judged(folder: Project) -> None:
     code, said = folder.run("import pathlib\ndef test_it():\n    pathlib.Path('new').touch()\n")
     assert code == 0, said
