@@ -70,6 +70,16 @@ def test_variables_of_the_toolkits(container: Container) -> None:
         assert Path(variables[name]).is_dir()
 
 
+def test_checkpoints_stay_below_opt_ml(container: Container) -> None:
+    container.config("checkpointconfig", {"LocalPath": "/opt/ml/checkpoints/../../outside"})
+    outcome = container.run("print('never')")
+    assert outcome.exit_code == 2
+    assert "never" not in outcome.stdout
+    assert outcome.failure
+    assert outcome.failure.endswith(f"outside/ leads out of {container.root}")
+    assert not (container.root.parent / "outside").exists()
+
+
 def test_a_run_that_succeeds(container: Container) -> None:
     container.limit(512)
     (container.root / "output").mkdir()

@@ -23,6 +23,8 @@ from botocore.exceptions import ClientError
 
 from cloud.aws_user import ROLE, Aws
 from sagefit.cloud import control, record
+from sagefit.cloud.door import Door
+from sagefit.cloud.keys import new_key
 from security.conftest import note
 
 EVIL = "http://evil.example"
@@ -155,6 +157,17 @@ def test_others_are_refused(me: record.Record, aws: Aws, attack: Attack, request
     says = ENV if "Denied" not in attack.code else f"127.0.0.1:{me.port}" if "Origin" not in headers else "web pages"
     assert says in json.loads(answer.body)["message"] if "json" in answer.headers["content-type"] else answer.body
     assert (aws.keys("bucket-data"), aws.client("iam").list_roles()["Roles"]) == (keys, roles)
+
+
+NAMES = [(80, "127.0.0.1"), (80, "localhost:80"), (8080, "LOCALHOST:8080")]
+OTHERS = [(8080, "127.0.0.1"), (80, "127.0.0.1:8080"), (80, "[::1]"), (80, "127.0.0.1:80,evil.example"), (80, "")]
+
+
+@pytest.mark.parametrize(("port", "host"), [*NAMES, *OTHERS])
+def test_a_client_leaves_out_the_port_of_http_alone(port: int, host: str) -> None:
+    door = Door(port, owner=new_key(), containers=new_key())
+    refusal = door.refusal({"HTTP_HOST": host, "HTTP_AUTHORIZATION": signed(door.owner.id, "s3")["Authorization"]})
+    assert (refusal is None) == ((port, host) in NAMES)
 
 
 @pytest.mark.parametrize("path", ["/moto-api/data.json", record.STATUS_PATH])

@@ -20,6 +20,7 @@ from sagefit.cloud.keys import Key
 
 # What no AWS has: moto's own interface, which shows all that the cloud holds and can empty it, and the cloud's state.
 _CONTROL = ("/moto-api", "/_sagefit")
+_NAMES, _HTTP = ("127.0.0.1", "localhost"), "80"  # of this machine, and the port that a client leaves out
 _ENV = 'eval "$(sagefit cloud env)"'
 _SIGNED = re.compile(r"^AWS4-[A-Z0-9-]+ +(?:.*?[, ])?Credential=([^/,\s]+)/|^AWS ([^:\s]+):")
 
@@ -42,10 +43,11 @@ class Door:
 
     def refusal(self, environ: Mapping[str, Any]) -> Refusal | None:
         """Why a request is refused; None if it may come in. Its body is not read."""
-        hosts = (f"127.0.0.1:{self.port}", f"localhost:{self.port}")
         host = str(environ.get("HTTP_HOST", ""))
-        if host.lower() not in hosts:
-            return Refusal("address", f"Host {ascii(host)[:100]} is not this embedded cloud: ask for {hosts[0]}")
+        name, _, port = host.lower().partition(":")
+        if name not in _NAMES or (port or _HTTP) != str(self.port):
+            own = f"{_NAMES[0]}:{self.port}"
+            return Refusal("address", f"Host {ascii(host)[:100]} is not this embedded cloud: ask for {own}")
         if "HTTP_ORIGIN" in environ:
             return Refusal("page", "requests of web pages (with an Origin) are refused by the embedded cloud")
         key = _key_of(environ)

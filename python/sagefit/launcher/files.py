@@ -86,6 +86,8 @@ def copy_tree(source: Path, target: Path) -> None:
 def _parent(root: Path, name: str, kept_inside: int, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """The folder that a file is in, opened, and the last part of its name."""
     *above, last = name.split("/")
+    if ".." in (*above, last):
+        raise OSError(f"{name} leads out of {root}")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(str(root), flags)
     try:
