@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -71,7 +72,8 @@ def test_blocks_plan(tmp_path: Path) -> None:
             for key, value in environment.items():
                 patch.setenv(key, value)
             document = json.dumps(_PLATFORM)
-            boto3.client("ssm").put_parameter(Name="/sagefit/dev", Value=document, Type="String", Tier="Advanced")
+            ssm: Any = boto3.Session().client("ssm")  # the default session may have the key of another cloud
+            ssm.put_parameter(Name="/sagefit/dev", Value=document, Type="String", Tier="Advanced")
         terraform(tmp_path / "blocks", environment, "init", "-input=false", "-no-color")
         terraform(tmp_path / "blocks", environment, "plan", "-input=false", "-no-color", "-out=plan")
         plan = json.loads(terraform(tmp_path / "blocks", environment, "show", "-json", "plan"))
