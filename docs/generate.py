@@ -16,7 +16,8 @@ from sagefit.paths import ROOT
 
 EXIT_CODES = """
 Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 does not fit, 4 refused (a stale plan, an edited render, over
-`max_price`, not confirmed), 130 interrupted. Results go to standard output, progress and errors to standard error.
+`max_price`, not confirmed), 130 interrupted (143 by SIGTERM, 129 by SIGHUP). Results go to standard output, progress
+and errors to standard error.
 `NO_COLOR` is respected, and without a terminal there is neither colour nor animation.
 """
 

@@ -23,15 +23,15 @@ LEVELS = ("fast", "usual", "full")
 # checkov, or training.
 NOT_FAST = (
     *("cloud/", "consumer/", "corpus/test_choice_rules.py", "docs/test_cloud_page.py", "docs/test_hcl.py"),
-    *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "memory/test_accuracy_page.py"),
-    *("memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/", "review/test_actions.py"),
-    *("review/test_cli.py", "review/test_corpus.py", "review/test_scan.py", "review/test_scope_groups.py"),
-    *("review/test_secrets.py", "scenarios/", "security/", "test_distributed_examples.py", "test_limits.py"),
-    *("test_levels.py::test_starts_of_terraform_are_counted", "test_locks.py"),
-    *("test_attached_providers.py", "test_properties.py", "test_refused_early.py", "test_refused_modes.py"),
-    *("test_render.py::test_terraform", "test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py"),
-    *("test_terraform.py", "test_terraform_door.py", "test_toolchain.py", "test_training_examples.py"),
-    *("test_watch.py", "upgrade/"),
+    *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "interruptions/"),
+    *("memory/test_accuracy_page.py", "memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/"),
+    *("review/test_actions.py", "review/test_cli.py", "review/test_corpus.py", "review/test_scan.py"),
+    *("review/test_scope_groups.py", "review/test_secrets.py", "scenarios/", "security/"),
+    *("test_attached_providers.py", "test_distributed_examples.py"),
+    *("test_levels.py::test_starts_of_terraform_are_counted", "test_limits.py", "test_locks.py"),
+    *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
+    *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
+    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_watch.py", "upgrade/"),
 )
 _DURATIONS = Path(__file__).with_name("durations.json")
 _SHORT = 2.0  # seconds; what takes less is not kept

@@ -88,3 +88,16 @@ def test_the_environment_of_this_process_stays_as_it_was(tmp_path: Path, monkeyp
     found = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path / "state")).plan()
     assert [change.address for change in found.changes] == ["terraform_data.a"]
     assert dict(os.environ) == before
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")  # python-terraform's
+def test_plans_and_states_are_for_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "main.tf").write_text(_ROOT, encoding="utf-8")
+    terraform = Terraform(root, "dev/jobs/x", Target("aws", tmp_path / "home/state/aws"))
+    terraform.apply(terraform.plan())
+    assert (tmp_path / "home/state/aws/states/dev/jobs/x.tfstate").exists()
+    below = [path for path in (tmp_path / "home").rglob("*") if not path.is_symlink()]
+    assert not [path for path in below if path.is_dir() and path.stat().st_mode & 0o077]

@@ -68,14 +68,15 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
     platform = load_platform(job.platform)
     if not destroy:
         check(job, platform)
-    if not (destroy and tfvars_path(job).exists()):
-        write(job)
     terraform = job_terraform(job, target)
-    plan = terraform.plan(destroy=destroy)
-    removed = sum(c.action in ("replace", "delete") and ".aws_s3_object." in c.address for c in plan.changes)
-    _note(plan.path).write_text(
-        json.dumps({"inputs": _inputs(job), "removed": removed, "destroy": destroy}), encoding="utf-8"
-    )
+    with terraform.held():
+        if not (destroy and tfvars_path(job).exists()):
+            write(job)
+        plan = terraform.plan(destroy=destroy)
+        removed = sum(c.action in ("replace", "delete") and ".aws_s3_object." in c.address for c in plan.changes)
+        _note(plan.path).write_text(
+            json.dumps({"inputs": _inputs(job), "removed": removed, "destroy": destroy}), encoding="utf-8"
+        )
     return PlannedJob(job, platform, terraform, plan)
 
 
@@ -86,6 +87,11 @@ def apply_saved(job: Job, target: Target) -> None:
     takes away files that a run in progress may still need.
     """
     terraform = job_terraform(job, target)
+    with terraform.held():
+        _apply_saved(job, terraform)
+
+
+def _apply_saved(job: Job, terraform: Terraform) -> None:
     path, note = terraform.plan_path, _note(terraform.plan_path)
     if not path.exists() or not note.exists():
         raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: {command('plan', job.reference)}")

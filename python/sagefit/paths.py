@@ -33,3 +33,11 @@ def display(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder, and those above it that are missing, for their owner alone; returns it."""
+    for folder in reversed([path, *path.parents]):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return path

@@ -32,7 +32,10 @@ def activate(name: str) -> Target:
     Raises SagefitError when the embedded cloud is asked for and does not run, or for another name.
     """
     if name == AWS:
-        return Target(AWS, home() / "state" / AWS)
+        folder = home() / "state" / AWS
+        if folder.exists():
+            folder.chmod(0o700)  # an earlier version let others in, and states tell much
+        return Target(AWS, folder)
     if name != LOCAL:
         raise SagefitError(f"CLOUD={name}: the cloud is aws or local", hint="set CLOUD=local, or leave it out for AWS")
     status = control.status()

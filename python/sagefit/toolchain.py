@@ -40,8 +40,8 @@ from urllib.parse import urlsplit
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
-from sagefit import console, go_runtime, paths
-from sagefit.errors import DONE, FAILED, INTERRUPTED, SagefitError
+from sagefit import console, go_runtime, paths, signals
+from sagefit.errors import DONE, FAILED, SagefitError
 
 TERRAFORM_VERSION = "1.11.4"
 TERRAFORM_RELEASES = "https://releases.hashicorp.com/terraform"
@@ -481,6 +481,7 @@ def _fill_cache(home: Path, binary: Path, environment: Mapping[str, str]) -> Non
 
 def main() -> int:
     """Run the set-up for the command line and return its exit code."""
+    signals.listen()
     try:
         setup(paths.home())
     except SagefitError as error:
@@ -489,7 +490,7 @@ def main() -> int:
             console.err.print(Text(f"hint: {error.hint}"), soft_wrap=True)
         return error.exit_code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return signals.exit_code()
     return DONE
 
 

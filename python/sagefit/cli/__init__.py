@@ -12,6 +12,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from sagefit import signals
 from sagefit.console import AWS, err, print_error, remember_cloud
 from sagefit.errors import DONE, FAILED, INTERRUPTED, INVALID, SagefitError
 
@@ -79,6 +80,7 @@ def _common(
 
 def main() -> None:
     """Run the command line; every expected failure ends in a message and the exit code of the contract."""
+    signals.listen()
     try:
         code = app(standalone_mode=False) or DONE
         sys.stdout.flush()
@@ -96,7 +98,7 @@ def main() -> None:
         code = DONE
     except Exception as error:
         code = _foreign(error)
-    sys.exit(code)
+    sys.exit(signals.exit_code() if code == INTERRUPTED else code)
 
 
 def _foreign(error: Exception) -> int:

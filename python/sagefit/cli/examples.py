@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 from typing import Annotated
 
@@ -41,7 +40,6 @@ def examples_command(
     An attempt that dies of memory is part of some of them: the job goes on to the next. Exit code 1 if a job failed.
     """
     picked = chosen(names or [], all_examples())
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # its cloud must not outlive it
     err.print("starting an embedded cloud of its own ...")
     with Stage.open(picked) as stage, _Progress(picked) as progress:
         results = stage.run_all(picked, parallel, progress.tell, progress.done)

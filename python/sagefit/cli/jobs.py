@@ -67,8 +67,10 @@ def plan(
         gitops.plan_for_review(choice, out, parallel=parallel, hours=expires, no_changes=no_changes)
         return
     assert job is not None  # noqa: S101 - the only one left
-    planned = deploy.plan_job(_load(job), target())
-    print_plan(planned.terraform, planned.plan)
+    where, loaded = target(), _load(job)
+    with deploy.job_terraform(loaded, where).held():
+        planned = deploy.plan_job(loaded, where)
+        print_plan(planned.terraform, planned.plan)
     if not planned.plan.is_empty:
         err.print(f"apply exactly this plan: {command('apply', job)}", soft_wrap=True)
 
@@ -102,25 +104,27 @@ def apply_command(
 @app.command()
 def destroy(job: JobArgument, yes: YesOption = False) -> None:
     """Remove a job: its state machine, role and uploaded code. Outputs and checkpoints of its runs stay."""
-    where = target()
-    planned = deploy.plan_job(load_job(job), where, destroy=True)
-    if agreed(planned.plan, planned.where, yes=yes):
-        deploy.apply_saved(planned.job, where)
-        err.print(f"{planned.job.name} destroyed")
-    else:
-        err.print(f"{planned.job.name}: nothing to destroy")
+    where, loaded = target(), load_job(job)
+    with deploy.job_terraform(loaded, where).held():
+        planned = deploy.plan_job(loaded, where, destroy=True)
+        if agreed(planned.plan, planned.where, yes=yes):
+            deploy.apply_saved(loaded, where)
+            err.print(f"{loaded.name} destroyed")
+        else:
+            err.print(f"{loaded.name}: nothing to destroy")
 
 
 @app.command("run")
 def run_command(job: JobArgument, yes: YesOption = False) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
-    where = target()
-    planned = deploy.plan_job(_load(job), where)
-    if agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
-        deploy.apply_saved(planned.job, where)
-        err.print(f"{planned.job.name} applied")
-    else:
-        err.print(f"{planned.job.name} is up to date")
+    where, loaded = target(), _load(job)
+    with deploy.job_terraform(loaded, where).held():
+        planned = deploy.plan_job(loaded, where)
+        if agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
+            deploy.apply_saved(loaded, where)
+            err.print(f"{loaded.name} applied")
+        else:
+            err.print(f"{loaded.name} is up to date")
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
     follow(run, where, planned.job)

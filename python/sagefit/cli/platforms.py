@@ -19,16 +19,18 @@ PlatformArgument = Annotated[str, typer.Argument(metavar="NAME", help="The platf
 def platform_plan(name: PlatformArgument = "dev") -> None:
     """Plan the platform; prints the plan, creates nothing."""
     terraform = deploy.platform_terraform(name, target())
-    print_plan(terraform, terraform.plan())
+    with terraform.held():
+        print_plan(terraform, terraform.plan())
 
 
 @app.command("apply")
 def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
     """Plan, ask, and apply the platform."""
     terraform = deploy.platform_terraform(name, target())
-    saved = terraform.plan()
-    if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
-        terraform.apply(saved)
+    with terraform.held():
+        saved = terraform.plan()
+        if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
+            terraform.apply(saved)
     err.print(f"platform {name} is up")
 
 
@@ -36,7 +38,8 @@ def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> No
 def platform_destroy(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
     """Remove the platform. Buckets that hold data refuse unless the platform was applied with force_destroy."""
     terraform = deploy.platform_terraform(name, target())
-    saved = terraform.plan(destroy=True)
-    if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
-        terraform.apply(saved)
+    with terraform.held():
+        saved = terraform.plan(destroy=True)
+        if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
+            terraform.apply(saved)
     err.print(f"platform {name} destroyed")

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -118,7 +117,6 @@ def up(
             server = _launch(listener, wanted, scale, start_seconds or 0.0, foreground)
         started = _wait_until_up(server)
     if foreground:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
         down()

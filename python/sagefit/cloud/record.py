@@ -14,6 +14,7 @@ import psutil
 
 from sagefit.cloud import paths
 from sagefit.cloud.keys import Key
+from sagefit.processes import Identity
 
 INSTANCE_VARIABLE = "SAGEFIT_CLOUD_INSTANCE"
 STATUS_PATH = "/_sagefit/status"
@@ -75,12 +76,7 @@ def remove() -> None:
 
 def process_of(record: Record) -> psutil.Process | None:
     """The recorded process if it still runs: same number and same start time, so no later user of the number."""
-    try:
-        process = psutil.Process(record.pid)
-        same = abs(process.create_time() - record.process_started) < 0.5
-        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-    except psutil.Error:
-        return None
+    return Identity(record.pid, record.process_started).process()
 
 
 def ask(record: Record, timeout: float = 5.0) -> dict[str, Any] | None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from sagefit.children import Children
 from sagefit.console import LOCAL
 from sagefit.errors import DONE, FAILED, SagefitError
 from sagefit.examples.find import Example, faults_files
@@ -47,7 +44,7 @@ class Stage:
             "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
         }
-        self._running: set[subprocess.Popen[str]] = set()
+        self._children = Children(self._environment, folder=ROOT)
 
     @classmethod
     @contextmanager
@@ -63,7 +60,7 @@ class Stage:
                 stage._set_up(examples, folder / "faults.yaml")
                 yield stage
             finally:
-                stage._sagefit("cloud", "down")
+                stage._children.run("cloud", "down")
 
     def run(self, example: Example, tell: Tell = _silent) -> Result:
         """Render check, plan, apply, start and watch: what ``sagefit run`` does. Planned-only examples are not run.
@@ -77,8 +74,9 @@ class Stage:
             check_rendered(load_job(path))
         except SagefitError as error:
             return failed(example, str(error))
-        code, said = self._follow(["run", path, "--yes"], lambda line: tell(example, line))
-        records = self._sagefit("runs", path, "--json", "--limit", "1").stdout.splitlines()
+        running = ["run", path, "--yes"]
+        code, said = self._children.follow(running, lambda line: tell(example, line), seconds=_MOST_SECONDS)
+        records = self._children.run("runs", path, "--json", "--limit", "1").out.splitlines()
         if not records:
             return failed(example, _end_of(said) or f"sagefit run ended with exit code {code}")
         try:
@@ -101,8 +99,7 @@ class Stage:
             try:
                 return [future.result() for future in futures]
             except KeyboardInterrupt:
-                for process in self._running.copy():  # a terminal's Ctrl-C they have heard; a second one is harmless
-                    process.send_signal(signal.SIGINT)
+                self._children.stop()
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -110,46 +107,9 @@ class Stage:
         faults.write_text(_together(faults_files(examples)), encoding="utf-8")
         up = ["cloud", "up", "--memory-scale", str(MEMORY_SCALE), "--faults", str(faults)]
         for words in (up, *(["platform", "apply", platform, "--yes"] for platform in _platforms(examples))):
-            done = self._sagefit(*words)
-            if done.returncode != DONE:
-                raise SagefitError(f"sagefit {' '.join(words[:2])}: {_end_of(done.stderr)}", exit_code=FAILED)
-
-    def _sagefit(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sagefit", *words],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def _follow(self, words: Sequence[str], tell: Callable[[str], None]) -> tuple[int, str]:
-        """Run a command and pass on each line that it prints; its exit code, and all the lines."""
-        said = []
-        with subprocess.Popen(
-            [sys.executable, "-m", "sagefit", *words],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process:
-            limit = threading.Timer(_MOST_SECONDS, process.terminate)
-            limit.daemon = True
-            limit.start()
-            self._running.add(process)
-            try:
-                for line in process.stdout or ():
-                    said.append(line)
-                    tell(line.rstrip())
-            finally:
-                self._running.discard(process)
-                limit.cancel()
-        return process.returncode, "".join(said)
+            done = self._children.run(*words)
+            if done.code != DONE:
+                raise SagefitError(f"sagefit {' '.join(words[:2])}: {_end_of(done.error)}", exit_code=FAILED)
 
 
 def _platforms(examples: Iterable[Example]) -> list[str]:

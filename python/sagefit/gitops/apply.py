@@ -52,6 +52,11 @@ def apply_reviewed(key: str, out: Path, target: Target, *, replan: bool = False)
 
 def apply_ready(what: Ready, out: Path, target: Target, *, replan: bool = False) -> bool:
     """As `apply_reviewed`, for a stack that was looked up."""
+    with what.terraform.held():
+        return _apply(what, out, target, replan=replan)
+
+
+def _apply(what: Ready, out: Path, target: Target, *, replan: bool) -> bool:
     folder = bundle.folder_of(out, what.stack.key)
     record = Record.load(folder)
     refusals = list(_refusals(what, record, folder, target))

@@ -106,8 +106,9 @@ def plan_into(
     """Plan, and write plan, JSON and record into the stack's folder of ``out``. Nothing is created in the cloud."""
     job = what.stack.job or what.job
     destroy = what.destroy
-    plan = deploy.plan_job(job, target, destroy=destroy).plan if job else what.terraform.plan(destroy=destroy)
-    return keep(what, target, plan, out, base=base, lifetime=lifetime)
+    with what.terraform.held():
+        plan = deploy.plan_job(job, target, destroy=destroy).plan if job else what.terraform.plan(destroy=destroy)
+        return keep(what, target, plan, out, base=base, lifetime=lifetime)
 
 
 def keep(

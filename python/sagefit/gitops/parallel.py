@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from sagefit.children import Children
 from sagefit.console import cloud_name
 from sagefit.errors import DONE, FAILED
 from sagefit.gitops import binding, bundle
@@ -74,15 +73,19 @@ def plan_all(
     """
     waiting = list(keys)
     found: dict[str, Outcome] = {}
+    children = Children()
     with ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
-        futures: dict[Future[Outcome], str] = {pool.submit(_plan, key, out, base, hours): key for key in waiting}
+        futures: dict[Future[Outcome], str] = {
+            pool.submit(_plan, children, key, out, base, hours): key for key in waiting
+        }
         try:
             for future in as_completed(futures):
                 outcome = future.result()
                 found[outcome.key] = outcome
                 tell(outcome, [key for key in waiting if key not in found])
         except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)  # those under way hear of Ctrl-C themselves
+            children.stop()
+            pool.shutdown(cancel_futures=True)
             raise
     return [found[key] for key in waiting]
 
@@ -94,24 +97,17 @@ def clear(out: Path) -> None:
             shutil.rmtree(path.parent)
 
 
-def _plan(key: str, out: Path, base: str | None, hours: float) -> Outcome:
+def _plan(children: Children, key: str, out: Path, base: str | None, hours: float) -> Outcome:
     options = ["--stack", key, "--out", str(out), "--expires", str(hours), *(["--base", base] if base else [])]
-    done = subprocess.run(
-        [sys.executable, "-m", "sagefit", "--cloud", cloud_name(), "plan", *options],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = children.run("--cloud", cloud_name(), "plan", *options)
     folder = bundle.folder_of(out, key)
-    if done.returncode == DONE:
+    if done.code == DONE:
         return Outcome(key, Record.load(folder))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for stale in (binding.RECORD, binding.PLAN, binding.PLAN_JSON):
         (folder / stale).unlink(missing_ok=True)
-    binding.private(folder / ERROR, done.stderr)
-    return Outcome(key, None, done.returncode, done.stderr.removeprefix("error: "))
+    binding.private(folder / ERROR, done.error)
+    return Outcome(key, None, done.code, done.error.removeprefix("error: "))
 
 
 def summarise(out: Path, outcomes: Iterable[Outcome]) -> None:

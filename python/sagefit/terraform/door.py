@@ -1,4 +1,4 @@
-"""The one door to Terraform: python-terraform, used thinly.
+"""Terraform, for one root module with a state of its own.
 
 A plan is saved and exactly that plan is applied. Terraform's own ``-json`` stream is read instead of its prose, and
 every failure comes out as one SagefitError that keeps Terraform's words and adds the knob.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +18,16 @@ from typing import Any
 
 import boto3
 from python_terraform import IsFlagged
-from python_terraform import Terraform as PythonTerraform
 
 from sagefit import toolchain
 from sagefit.cloud.aws_environment import REGION
 from sagefit.console import err
-from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
-from sagefit.paths import ROOT, display, home
+from sagefit.errors import FAILED, SagefitError
+from sagefit.paths import ROOT, home, private_folder
 from sagefit.target import Target
+from sagefit.terraform.at_work import Work, at_work
+from sagefit.terraform.messages import events, failure
+from sagefit.terraform.session import Ended, Session
 
 _OK, _CHANGES = 0, 2
 
@@ -78,6 +79,7 @@ class Terraform:
         self.target = target
         self.variables = variables
         self._data = target.folder / "data" / key
+        self._work = target.folder / "work" / key
         self.binary = toolchain.terraform_binary(home())
 
     @property
@@ -88,30 +90,27 @@ class Terraform:
     def plan(self, *, destroy: bool = False) -> Plan:
         """Plan and save; nothing is written to the cloud."""
         self._init()
-        self.plan_path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(self.plan_path.parent)
         options: dict[str, Any] = {"out": str(self.plan_path), "detailed_exitcode": IsFlagged, "json": IsFlagged}
         if destroy:
             options["destroy"] = IsFlagged
         if self.variables:
             options["var_file"] = str(self.variables)
-        code, out, error = self._run("planning", "plan", input=False, **options)
-        if code not in (_OK, _CHANGES):
-            raise self._failure(code, out, error)
+        done = self._check(self._run("planning", "plan", input=False, **options), _OK, _CHANGES)
         changes = [
             Change(event["change"]["action"], event["change"]["resource"]["addr"])
-            for event in _events(out)
+            for event in events(done.out)
             if event.get("type") == "planned_change" and event["change"]["action"] not in ("noop", "read")
         ]
-        self.plan_path.chmod(0o600)
-        return Plan(self.plan_path, changes, outputs_change=code == _CHANGES and not changes)
+        return Plan(self.plan_path, changes, outputs_change=done.code == _CHANGES and not changes)
 
     def apply(self, plan: Plan) -> None:
         """Apply exactly this saved plan. A plan that no longer fits the state is refused (exit code 4)."""
         self._init()
-        code, out, error = self._run("applying", "apply", str(plan.path), input=False, json=IsFlagged)
-        if code != _OK:
-            raise self._failure(code, out, error)
-        plan.path.unlink(missing_ok=True)
+        ended = self._run("applying", "apply", str(plan.path), input=False, json=IsFlagged)
+        if ended.code == _OK:  # also where it was asked to stop too late
+            plan.path.unlink(missing_ok=True)
+        self._check(ended)
 
     def show(self, plan: Plan) -> str:
         """The plan in Terraform's words, as a reviewer reads it."""
@@ -133,20 +132,16 @@ class Terraform:
         return dict(json.loads(text)) if text.strip() else {"lineage": "", "serial": 0}
 
     def _read(self, command: str, *args: str, **options: Any) -> str:
-        code, out, error = self._run("reading", command, *args, **options)
-        if code != _OK:
-            raise self._failure(code, out, error)
-        return out
+        return self._check(self._run("reading", command, *args, **options)).out
 
     def _init(self) -> None:
         """``terraform init``, skipped while nothing that it reads has changed."""
         stamp, fingerprint = self._data / "sagefit-init", self._fingerprint()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == fingerprint:
             return
+        stamp.unlink(missing_ok=True)  # one that is killed leaves a half
         options = {"backend_config": self._backend(), "reconfigure": IsFlagged, "no_color": IsFlagged}
-        code, out, error = self._run("initialising", "init", input=False, **options)
-        if code != _OK:
-            raise self._failure(code, out, error)
+        self._check(self._run("initialising", "init", input=False, **options))
         stamp.write_text(fingerprint, encoding="utf-8")
 
     def _backend(self) -> dict[str, str]:
@@ -155,7 +150,7 @@ class Terraform:
             remote = {"key": f"sagefit/{self.key}.tfstate"}
             return remote | _embedded_state_bucket() if self.target.is_local else remote
         path = self.target.folder / "states" / f"{self.key}.tfstate"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         return {"path": str(path)}
 
     def _fingerprint(self) -> str:
@@ -166,91 +161,41 @@ class Terraform:
         files = [*self.root.glob("*.tf"), *(ROOT / "modules").glob("*/versions.tf")]
         return repr(parts) + "".join(f"{file}{file.read_text(encoding='utf-8')}" for file in sorted(files))
 
-    def _run(self, doing: str, command: str, *args: str, **options: Any) -> tuple[int, str, str]:
-        """One Terraform command. Ctrl-C reaches Terraform too, and we wait until it has let go of its lock."""
-        overlay = toolchain.terraform_environment(home()) | {"TF_DATA_DIR": str(self._data)}
-        self._data.mkdir(parents=True, exist_ok=True)
-        result: list[tuple[int, str, str]] = []
-        ended = threading.Event()  # Thread.join cannot be waited on again once it was interrupted
+    @contextmanager
+    def held(self) -> Iterator[Work]:
+        """Keep all others off this stack: from a plan to its apply, it is one piece of work. May be nested."""
+        with at_work(self._work / "lock", self.key) as work:
+            yield work
 
-        def call() -> None:
-            door: Any = PythonTerraform
+    def _run(self, doing: str, command: str, *args: str, **options: Any) -> Ended:
+        """One Terraform command; what signals do meanwhile, `Session` says."""
+        private_folder(self._data)
+        environment = os.environ | toolchain.terraform_environment(home()) | {"TF_DATA_DIR": str(self._data)}
+        done: Counter[str] = Counter()
+        with self.held() as work, err.status(f"Terraform is {doing} {self.key}") as status:
+
+            def tell(printed: str) -> None:
+                done.update(str(event.get("type")) for event in events(printed))
+                if made := done["apply_complete"]:
+                    status.update(f"Terraform is {doing} {self.key}: {made} done")
+
+            session = Session(self.root, self.binary, environment=environment, folder=self._work, work=work, tell=tell)
             try:
-                result.append(door(str(self.root), terraform_bin_path=str(self.binary)).cmd(command, *args, **options))
-            finally:
-                ended.set()
+                return session.cmd(command, *args, **options)
+            except OSError as error:
+                raise SagefitError(f"Terraform could not be run: {self.binary}: {error}", exit_code=FAILED) from error
 
-        worker = threading.Thread(target=call, name=f"terraform {command}")
-        interrupted = False
-        with _environment(overlay), err.status(f"Terraform is {doing} {self.key}"):
-            worker.start()
-            while not ended.is_set():
-                try:
-                    ended.wait()
-                except KeyboardInterrupt:
-                    interrupted = True
-                    err.print("interrupted: waiting for Terraform to stop and release its state")
-        if interrupted:
+    def _check(self, ended: Ended, *good: int) -> Ended:
+        """What ended well. Raises SagefitError for what did not, and KeyboardInterrupt where it was asked to stop."""
+        if ended.stopped:
+            err.print(f"{self.key}: Terraform has stopped and released its state; plan again to go on", soft_wrap=True)
             raise KeyboardInterrupt
-        if not result:  # the thread has printed why
-            raise SagefitError(f"Terraform could not be run: {self.binary}", exit_code=FAILED)
-        return result[0]
+        if ended.code not in (good or (_OK,)):
+            raise self._failure(ended.code, ended.out, ended.error)
+        return ended
 
     def _failure(self, code: int, out: str, error: str) -> SagefitError:
-        diagnostics = [e["diagnostic"] for e in _events(out) if e.get("type") == "diagnostic"]
-        texts = [_diagnostic(d) for d in diagnostics if d["severity"] == "error"] or [_prose(error or out)]
-        text = "\n".join(dict.fromkeys(texts))
-        for pattern, hint, exit_code in _KNOWN:
-            if re.search(pattern, text, re.IGNORECASE):
-                return SagefitError(
-                    text, hint=hint.format(key=self.key, data=self._data, root=self.root), exit_code=exit_code
-                )
-        return SagefitError(
-            text, hint=f"Terraform ended with exit code {code} in {display(self.root)}", exit_code=FAILED
-        )
-
-
-_KNOWN = [
-    (
-        r"Error acquiring the state lock",
-        "somebody else is planning or applying {key}; wait. If that process is dead: "
-        "TF_DATA_DIR={data} terraform -chdir={root} force-unlock ID",
-        INVALID,
-    ),
-    (r"Saved plan is stale", "the state changed after this plan was made; plan again and have it reviewed", REFUSED),
-    (
-        r"Failed to query available provider packages|Could not retrieve the list of available versions|"
-        r"provider registry\.\S+ was not found in any of the search locations",
-        "no provider could be found: point SAGEFIT_PLUGIN_MIRROR at a filesystem mirror that holds hashicorp/aws, "
-        "or allow access to the provider registry",
-        INVALID,
-    ),
-    (
-        r"No valid credential sources found|ExpiredToken|InvalidClientTokenId",
-        "log in to AWS, or use the embedded cloud: sagefit cloud up, then CLOUD=local",
-        INVALID,
-    ),
-    (
-        r"Invalid value for variable|Resource precondition failed|Invalid variable|Check block",
-        "correct the job file",
-        INVALID,
-    ),
-]
-
-
-@contextmanager
-def _environment(overlay: Mapping[str, str]) -> Iterator[None]:
-    """What Terraform gets on top of this process's environment, which is its own again afterwards."""
-    before = dict(os.environ)
-    os.environ.update(overlay)
-    try:
-        yield
-    finally:
-        for name in overlay:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                del os.environ[name]
+        return failure(code, out, error, key=self.key, data=self._data, root=self.root)
 
 
 def _embedded_state_bucket() -> dict[str, str]:
@@ -263,24 +208,3 @@ def _embedded_state_bucket() -> dict[str, str]:
 def _block(address: str) -> str:
     """The address without the key or number of the instance."""
     return re.sub(r'\[("(?:[^"\\]|\\.)*"|\d+)\]$', "", address)
-
-
-def _events(stream: str) -> Iterator[dict[str, Any]]:
-    for line in stream.splitlines():
-        if line.startswith("{"):
-            event = json.loads(line)
-            if isinstance(event, dict):
-                yield event
-
-
-def _diagnostic(diagnostic: dict[str, Any]) -> str:
-    place = diagnostic.get("range") or {}
-    where = f" ({place['filename']}:{place['start']['line']})" if place else ""
-    return f"{diagnostic['summary']}{where}: {diagnostic.get('detail') or ''}".strip().rstrip(":")
-
-
-def _prose(text: str) -> str:
-    """Terraform's boxed error without the box and the colour."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    lines = [line.strip("╷│╵ ").rstrip() for line in plain.splitlines()]
-    return "\n".join(line for line in lines if line)

@@ -1,0 +1,87 @@
+"""Commands of ours that this process runs as children, several at once if need be.
+
+Each is in a session of its own, so that Ctrl-C in the terminal reaches it through us alone, and once: a second signal
+would mean that nobody waits for Terraform any more. They are asked to stop when this process is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    error: str
+
+
+class Children:
+    """The commands that run now."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, *, folder: Path | None = None) -> None:
+        self._environment = environment
+        self._folder = folder
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run(self, *words: str) -> Ended:
+        """Run a command to its end."""
+        with self._started(words, subprocess.PIPE) as process:
+            out, error = process.communicate()
+            return Ended(process.returncode, out, error)
+
+    def follow(self, words: Sequence[str], tell: Callable[[str], None], *, seconds: float) -> tuple[int, str]:
+        """Run a command and pass on each line it prints; its exit code, and all lines. It has ``seconds``."""
+        said = []
+        with self._started(words, subprocess.STDOUT) as process:
+            limit = threading.Timer(seconds, process.terminate)
+            limit.daemon = True
+            limit.start()
+            try:
+                for line in process.stdout or ():
+                    said.append(line)
+                    tell(line.rstrip())
+            finally:
+                limit.cancel()
+        return process.returncode, "".join(said)
+
+    def stop(self) -> None:
+        """Ask all to stop, also those that are started from now on; who waits for them goes on waiting."""
+        self._stopped = True
+        for process in self._running.copy():
+            process.send_signal(signal.SIGINT)
+
+    @contextlib.contextmanager
+    def _started(self, words: Sequence[str], errors: int) -> Iterator[subprocess.Popen[str]]:
+        with subprocess.Popen(
+            [sys.executable, "-m", "sagefit", *words],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            self._running.add(process)
+            try:
+                if self._stopped:  # while it was started; to tell it twice does no harm before Terraform runs
+                    process.send_signal(signal.SIGINT)
+                yield process
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+                process.communicate()
+                raise
+            finally:
+                self._running.discard(process)
