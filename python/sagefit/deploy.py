@@ -57,7 +57,8 @@ class PlannedJob:
 
 def job_terraform(job: Job, target: Target) -> Terraform:
     """The ``job/`` root with this job's variables and state."""
-    return Terraform(JOB_ROOT, f"{job.platform}/jobs/{job.name}", target, variables=tfvars_path(job))
+    key = f"{job.platform}/jobs/{job.name}"
+    return Terraform(JOB_ROOT, key, target, variables=tfvars_path(job), called=job.reference)
 
 
 def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:

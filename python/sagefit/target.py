@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.cloud import control
+from sagefit.cloud import control, paths
 from sagefit.cloud.aws_environment import UNSET
 from sagefit.console import AWS, LOCAL, command
 from sagefit.errors import SagefitError
@@ -45,4 +45,4 @@ def activate(name: str) -> Target:
         os.environ.pop(variable, None)
     os.environ.update(control.environment())
     # Its resources live in memory, so a state must not outlive the process that holds them.
-    return Target(LOCAL, home() / "cloud" / "terraform" / status.instance)
+    return Target(LOCAL, paths.terraform_folder(status.instance))

@@ -163,6 +163,21 @@ def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
         world.sagefit("plan", job)  # the state is not locked
 
 
+@pytest.mark.full(witness="tests/interruptions/test_recover.py::test_what_is_not_of_the_stack_is_left_alone")
+def test_a_lost_state_is_made_again(world: World, tmp_path: Path) -> None:
+    """All that a platform and a job consist of is found by the names that a plan would give it."""
+    job = write_job(tmp_path, {"name": "lost"})
+    with world.destroying(job):
+        world.sagefit("plan", job)
+        world.sagefit("apply", job)
+        for stack, planning in (("dev/platform", ("platform", "plan")), (job, ("plan", job))):
+            key = "dev/jobs/lost" if stack == job else str(stack)
+            (state,) = world.sagefit.home.rglob(f"states/{key}.tfstate")
+            state.unlink()
+            assert "to take into the state" in world.sagefit("recover", stack, "--yes").err
+            assert "to add" not in world.sagefit(*planning).out  # at most an output, which the next apply writes
+
+
 @pytest.mark.full(witness="tests/e2e/test_main_path.py::test_apply_takes_exactly_the_saved_plan")
 def test_a_plan_that_the_state_outran_is_refused(world: World, scratch: Path) -> None:
     (scratch.with_name("src") / "train.py").write_text("print('once')\n", encoding="utf-8")

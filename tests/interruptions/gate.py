@@ -46,9 +46,9 @@ class Gate(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int) -> None:
+    def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.to = port
+        self.to = 0  # the port of the cloud
         self.seen: list[str] = []
         self._held: Held | None = None
         self._lock = threading.Lock()
@@ -134,6 +134,6 @@ def _is_gone(client: socket.socket) -> bool:
 
 
 def _told(handler: BaseHTTPRequestHandler, body: bytes) -> str:
-    """A request in one text: method, path, the operation where a header has it, and its body where that is small."""
-    target = handler.headers.get("X-Amz-Target") or ""
-    return f"{handler.command} {handler.path} {target} {body[:4000].decode(errors='replace')}"
+    """A request in one text: method, path, who asks, the operation where a header has it, and a body that is small."""
+    headers = " ".join(handler.headers.get(name) or "" for name in ("User-Agent", "X-Amz-Target"))
+    return f"{handler.command} {handler.path} {headers} {body[:4000].decode(errors='replace')}"

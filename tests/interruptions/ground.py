@@ -35,6 +35,7 @@ data "aws_caller_identity" "this" {}
 
 resource "aws_iam_role" "this" {
   name = "stack-${var.name}"
+  tags = { "sagefit:platform" = var.name }
 
   assume_role_policy = jsonencode({
     Version   = "2012-10-17"
@@ -65,7 +66,7 @@ terraform {
 """
 LOCAL, S3 = "local", "S3"
 IS_CREATE = ("Action=CreateRole", "Logs_20140328.CreateLogGroup", "AmazonSSM.PutParameter")
-_BUCKET = "sagefit-terraform-state"
+STATES = "sagefit-terraform-state"
 
 
 def is_create(request: str) -> bool:
@@ -83,21 +84,26 @@ class Ground:
 
     @classmethod
     @contextlib.contextmanager
-    def prepared(cls, folder: Path, *backends: str) -> Iterator[Ground]:
-        """Copy the checkouts and start the cloud."""
-        trees = {backend: _checkout(folder / backend, backend) for backend in backends}
-        sagefit = Sagefit(folder / "home", CLOUD="local")
-        sagefit("cloud", "up")
-        record = sagefit.home / "cloud" / "cloud.json"
-        try:
-            found = json.loads(record.read_text(encoding="utf-8"))
-            with Gate(found["port"]) as gate:
-                gate.serve()
-                record.write_text(json.dumps(found | {"port": gate.server_port}), encoding="utf-8")
-                yield cls(sagefit, gate, trees)
+    def prepared(cls, folder: Path, trees: dict[str, Path] | None = None) -> Iterator[Ground]:
+        """Copy the checkouts, where there are none, and start the cloud."""
+        trees = trees or {backend: _checkout(folder / backend, backend) for backend in (LOCAL, S3)}
+        with Gate() as gate:
+            gate.serve()
+            ground = cls(Sagefit(folder / "home", CLOUD="local"), gate, trees)
+            try:
+                ground.restart()
+                yield ground
+            finally:
+                ground.sagefit("cloud", "down")
                 gate.shutdown()
-        finally:
-            sagefit("cloud", "down")
+
+    def restart(self) -> None:
+        """Start a cloud, and let it be found by its gate alone."""
+        self.sagefit("cloud", "up")
+        record = self.sagefit.home / "cloud" / "cloud.json"
+        found = json.loads(record.read_text(encoding="utf-8"))
+        self.gate.to = found["port"]
+        record.write_text(json.dumps(found | {"port": self.gate.server_port}), encoding="utf-8")
 
     def stack(self, name: str, backend: str) -> Stack:
         """A stack that is not there yet."""
@@ -151,16 +157,15 @@ class Stack:
     def terraforms(self) -> list[psutil.Process]:
         """Processes of Terraform and its providers at work for this stack."""
         found = []
-        for process in psutil.process_iter(["cmdline", "environ"]):
+        for process in psutil.process_iter(["name", "environ"]):
             environment = process.info["environ"] or {}
-            words = process.info["cmdline"] or [""]
-            if environment.get("TF_DATA_DIR", "").endswith(f"/{self.key}") and "terraform" in Path(words[0]).name:
+            if environment.get("TF_DATA_DIR", "").endswith(f"/{self.key}") and "terraform" in process.info["name"]:
                 found.append(process)
         return found
 
     def terraform(self) -> psutil.Process:
         """The one Terraform at work."""
-        (found,) = (process for process in self.terraforms() if process.name() == "terraform")
+        (found,) = (process for process in self.terraforms() if process.info["name"] == "terraform")
         return found
 
     def printed(self) -> str | None:
@@ -186,7 +191,7 @@ class Stack:
         """Locks of the state that are left."""
         if self.backend == LOCAL:
             return [str(path) for path in self.sagefit.home.rglob(f"{self.name}/.*.lock.info")]
-        found = self.ground.client("s3").list_objects_v2(Bucket=_BUCKET, Prefix=f"sagefit/{self.name}/")
+        found = self.ground.client("s3").list_objects_v2(Bucket=STATES, Prefix=f"sagefit/{self.name}/")
         return [each["Key"] for each in found.get("Contents", []) if each["Key"].endswith(".tflock")]
 
 

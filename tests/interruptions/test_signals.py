@@ -1,4 +1,4 @@
-"""What becomes of Terraform when the command that started it is asked to end, or is killed."""
+"""What is said and done when a command is asked to end or is killed, beside what the matrix shows."""
 
 from __future__ import annotations
 
@@ -8,26 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interruptions.gate import Held
-from interruptions.ground import LOCAL, S3, WHOLE, Ground, Stack, is_create
+from interruptions.ground import LOCAL, WHOLE, Ground, Stack, is_create
 from sagefit import signals
 from sagefit.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("interruptions")
-_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-_WITNESS = "tests/interruptions/test_signals.py::test_a_signal_lets_terraform_release_its_state[local-15]"
-
-
-@pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with Ground.prepared(tmp_path_factory.mktemp("ground"), LOCAL, S3) as prepared:
-        yield prepared
 
 
 def wait_until(check: Callable[[], Any]) -> Any:
@@ -64,54 +56,9 @@ def is_clean(stack: Stack) -> None:
     assert not stack.locks()
 
 
-@pytest.mark.parametrize(
-    ("backend", "number"),
-    [
-        (LOCAL, signal.SIGTERM),
-        (S3, signal.SIGHUP),
-        *(
-            pytest.param(backend, number, marks=pytest.mark.full(witness=_WITNESS))
-            for backend, number in [
-                *((LOCAL, number) for number in (signal.SIGINT, signal.SIGHUP)),
-                *((S3, number) for number in (signal.SIGINT, signal.SIGTERM)),
-            ]
-        ),
-    ],
-)
-def test_a_signal_lets_terraform_release_its_state(ground: Ground, backend: str, number: signal.Signals) -> None:
-    stack = ground.stack(f"asked-{number}-{backend.lower()}", backend)
-    with (
-        ground.gate.holding(Held(is_create)) as held,
-        stack.started("platform", "apply", stack.name, "--yes") as applying,
-    ):
-        held.wait()
-        applying.send_signal(number)
-        lose_what_is_given_up(stack, held)
-        said = applying.communicate()[0]
-    assert applying.returncode == _CODES[number], said
-    assert "waiting for Terraform to stop and release its state" in said
-    assert f"{stack.key}: Terraform has stopped and released its state" in said
-    is_clean(stack)
-    stack.apply()
-    assert stack.made() == WHOLE
-
-
-def test_a_plan_can_be_stopped(ground: Ground) -> None:
-    stack = ground.stack("planned", LOCAL)
-    with ground.gate.holding(Held(is_read)) as held, stack.started("platform", "plan", stack.name) as planning:
-        held.wait()
-        planning.send_signal(signal.SIGTERM)
-        heard(planning)
-        held.release()
-        said = planning.communicate()[0]
-    assert planning.returncode == 143, said
-    is_clean(stack)
-
-
-@pytest.mark.parametrize("backend", [LOCAL, pytest.param(S3, marks=pytest.mark.full(witness=_WITNESS))])
-def test_terraform_finishes_where_its_command_is_killed(ground: Ground, backend: str) -> None:
+def test_terraform_finishes_where_its_command_is_killed(ground: Ground) -> None:
     """The next command says who is at work and waits; then there is nothing left to do."""
-    stack = ground.stack(f"killed-{backend.lower()}", backend)
+    stack = ground.stack("killed", LOCAL)
     apply = ("platform", "apply", stack.name, "--yes")
     with ground.gate.holding(Held(is_create)) as held:
         with stack.started(*apply) as applying:
@@ -142,6 +89,7 @@ def test_two_commands_on_one_stack_take_turns(ground: Ground) -> None:
     assert stack.made() == WHOLE
 
 
+@pytest.mark.full(witness="tests/interruptions/test_signals.py::test_terraform_finishes_where_its_command_is_killed")
 def test_a_second_signal_leaves_terraform_to_itself(ground: Ground) -> None:
     stack = ground.stack("impatient", LOCAL)
     with ground.gate.holding(Held(is_create)) as held:
@@ -211,6 +159,7 @@ def test_providers_that_outlive_their_terraform_are_ended(ground: Ground, tmp_pa
     is_clean(stack)
 
 
+@pytest.mark.full(witness="tests/interruptions/test_signals.py::test_terraform_finishes_where_its_command_is_killed")
 def test_plans_of_several_stacks_are_told_to_stop(ground: Ground) -> None:
     stack = ground.stack("several", LOCAL)
     with (

@@ -27,6 +27,7 @@ COMMANDS = {
     "apply": "sagefit.cli.jobs",
     "destroy": "sagefit.cli.jobs",
     "run": "sagefit.cli.jobs",
+    "recover": "sagefit.cli.recover",
     "start": "sagefit.cli.runs",
     "watch": "sagefit.cli.runs",
     "stop": "sagefit.cli.runs",

@@ -28,6 +28,7 @@ def agreed(saved: Plan, where: str, *, yes: bool) -> bool:
     for line in saved.summary():
         err.print(f"  {line}", markup=False, soft_wrap=True)
     counts = {"to create": saved.count("create"), "to change": saved.count("update")}
+    counts |= {"to take into the state": saved.count("import")}
     counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
     err.print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change")
     if not yes and not _confirmed(f"apply this to {where}?"):

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -78,6 +79,12 @@ def status() -> CloudStatus | None:
     )
 
 
+def is_there(instance: str) -> bool:
+    """Whether this very cloud still runs, by its process alone: it may be too busy to answer."""
+    found = record.load()
+    return found is not None and found.instance == instance and record.process_of(found) is not None
+
+
 def environment() -> dict[str, str]:
     """Variables that point every AWS client at the running cloud. The ones in ``UNSET`` must not be set beside them."""
     found = record.load()
@@ -112,7 +119,7 @@ def up(
         if running is not None:
             _refuse_other_options(running, port, wanted, memory_scale, start_seconds)
             return running, False
-        clean_up()
+        clean_up(record.load())
         with _listen(port) as listener:
             server = _launch(listener, wanted, scale, start_seconds or 0.0, foreground)
         started = _wait_until_up(server)
@@ -135,15 +142,15 @@ def down() -> bool:
         with contextlib.suppress(psutil.TimeoutExpired):
             process.wait(_END_SECONDS)
     _servers[:] = [server for server in _servers if server.poll() is None]
-    clean_up()
+    clean_up(found)
     return alive
 
 
-def clean_up() -> None:
-    """Remove what an ended cloud left behind: its record and processes that carry its mark."""
-    found = record.load()
+def clean_up(found: record.Record | None) -> None:
+    """Remove what an ended cloud left behind: its record, processes that carry its mark, states of what was in it."""
     if found is not None:
         record.sweep(found.instance)
+        shutil.rmtree(paths.terraform_folder(found.instance), ignore_errors=True)
     record.remove()
 
 

@@ -27,3 +27,8 @@ def image_cache() -> Path:
 def private(path: str, flags: int) -> int:
     """An ``opener`` for :func:`open`: files only their owner can read."""
     return os.open(path, flags, 0o600)
+
+
+def terraform_folder(instance: str) -> Path:
+    """Where Terraform keeps the states of what is in one cloud, and its own files: they end with that cloud."""
+    return cloud_home() / "terraform" / instance

@@ -6,11 +6,14 @@ every failure comes out as one SagefitError that keeps Terraform's words and add
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import os
 import re
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,16 +23,20 @@ import boto3
 from python_terraform import IsFlagged
 
 from sagefit import toolchain
+from sagefit.cloud import control
 from sagefit.cloud.aws_environment import REGION
-from sagefit.console import err
+from sagefit.console import command, err
 from sagefit.errors import FAILED, SagefitError
 from sagefit.paths import ROOT, home, private_folder
 from sagefit.target import Target
-from sagefit.terraform.at_work import Work, at_work
+from sagefit.terraform.at_work import Begun, Work, at_work
 from sagefit.terraform.messages import events, failure
 from sagefit.terraform.session import Ended, Session
+from sagefit.terraform.state_lock import StateLock
 
 _OK, _CHANGES = 0, 2
+_UNSAVED = "errored.tfstate"  # Terraform's name for a state that it could not write
+_READ_BY_TERRAFORM = (".tf", ".tf.json", ".tfvars", ".tfvars.json")
 
 
 @dataclass(frozen=True)
@@ -70,37 +77,39 @@ class Plan:
 class Terraform:
     """One root module with its own state, on one cloud.
 
-    ``key`` tells states of one root apart (the path of the state inside the backend); ``variables`` is a tfvars file.
+    ``key`` tells states of one root apart (the path of the state inside the backend); ``variables`` is a tfvars file;
+    ``called`` is how a user names the stack in a command, if not by its key.
     """
 
-    def __init__(self, root: Path, key: str, target: Target, *, variables: Path | None = None) -> None:
+    def __init__(
+        self, root: Path, key: str, target: Target, *, variables: Path | None = None, called: str | None = None
+    ) -> None:
         self.root = root
         self.key = key
         self.target = target
         self.variables = variables
+        self.called = called or key
+        self.plan_path = target.folder / "plans" / f"{key}.tfplan"  # where the plan of this root and key is saved
         self._data = target.folder / "data" / key
         self._work = target.folder / "work" / key
         self.binary = toolchain.terraform_binary(home())
 
-    @property
-    def plan_path(self) -> Path:
-        """Where the plan of this root and key is saved."""
-        return self.target.folder / "plans" / f"{self.key}.tfplan"
-
-    def plan(self, *, destroy: bool = False) -> Plan:
-        """Plan and save; nothing is written to the cloud."""
+    def plan(self, *, destroy: bool = False, targets: Sequence[str] = ()) -> Plan:
+        """Plan and save; nothing is written to the cloud. With ``targets``, these addresses and what they need."""
         self._init()
         private_folder(self.plan_path.parent)
         options: dict[str, Any] = {"out": str(self.plan_path), "detailed_exitcode": IsFlagged, "json": IsFlagged}
+        options["target"] = list(targets)
         if destroy:
             options["destroy"] = IsFlagged
         if self.variables:
             options["var_file"] = str(self.variables)
         done = self._check(self._run("planning", "plan", input=False, **options), _OK, _CHANGES)
+        planned = [event["change"] for event in events(done.out) if event.get("type") == "planned_change"]
         changes = [
-            Change(event["change"]["action"], event["change"]["resource"]["addr"])
-            for event in events(done.out)
-            if event.get("type") == "planned_change" and event["change"]["action"] not in ("noop", "read")
+            Change("import" if change.get("importing") else change["action"], change["resource"]["addr"])
+            for change in planned
+            if change.get("importing") or change["action"] not in ("noop", "read")
         ]
         return Plan(self.plan_path, changes, outputs_change=done.code == _CHANGES and not changes)
 
@@ -110,6 +119,7 @@ class Terraform:
         ended = self._run("applying", "apply", str(plan.path), input=False, json=IsFlagged)
         if ended.code == _OK:  # also where it was asked to stop too late
             plan.path.unlink(missing_ok=True)
+        self._keep_unsaved_state()
         self._check(ended)
 
     def show(self, plan: Plan) -> str:
@@ -131,8 +141,70 @@ class Terraform:
         text = self._read("state pull")
         return dict(json.loads(text)) if text.strip() else {"lineage": "", "serial": 0}
 
-    def _read(self, command: str, *args: str, **options: Any) -> str:
-        return self._check(self._run("reading", command, *args, **options)).out
+    def unlock(self, lock: StateLock) -> None:
+        """Release a lock of the state, whoever holds it."""
+        self._init()
+        self._check(self._run("unlocking", "force-unlock", lock.id, force=IsFlagged))
+
+    def push_unsaved_state(self) -> bool:
+        """Write the state that an apply could not write, and Terraform left in a file; whether there was one.
+
+        Raises SagefitError where the state has gone on since.
+        """
+        if not self.unsaved_state.exists():
+            return False
+        self._init()
+        self._check(self._run("writing the state of", "state push", str(self.unsaved_state)))
+        self.unsaved_state.unlink()
+        return True
+
+    @property
+    def unsaved_state(self) -> Path:
+        """Where such a state is kept."""
+        return self._work / _UNSAVED
+
+    def _keep_unsaved_state(self) -> None:
+        """Terraform leaves it in the root, which is other stacks' too."""
+        if (left := self.root / _UNSAVED).exists():
+            shutil.move(left, self.unsaved_state)
+            self.unsaved_state.chmod(0o600)
+
+    @property
+    def state_file(self) -> Path | None:
+        """The file of the state, where it is a file of this machine."""
+        path = self._backend().get("path")
+        return Path(path) if path else None
+
+    @contextmanager
+    def aside(self) -> Iterator[Terraform]:
+        """The same stack with a root of its own beside this one, whose files are links, and which is gone afterwards.
+
+        What is added there is seen by nobody else. Its plan is another one, too.
+        """
+        with self.held():
+            other = copy.copy(self)
+            name = hashlib.sha256(self.key.encode()).hexdigest()[:8]
+            # Below a root that has modules, else beside it: its paths, `./modules/` or `../`, lead to the same files.
+            other.root = (self.root if (self.root / "modules").is_dir() else self.root.parent) / f".recover-{name}"
+            other.plan_path, other._data = self._work / "recover" / "plan", self._work / "recover" / "data"
+            shutil.rmtree(other.root, ignore_errors=True)
+            private_folder(other.root)
+            try:
+                for file in self.root.iterdir():
+                    if file.name.endswith(_READ_BY_TERRAFORM) or file == self.root / "modules":
+                        (other.root / file.name).symlink_to(file)
+                yield other
+            finally:
+                shutil.rmtree(other.root, ignore_errors=True)
+                shutil.rmtree(self._work / "recover", ignore_errors=True)
+
+    def begun(self) -> tuple[Begun, ...]:
+        """The Terraform commands of this stack that did not end well since the last one that did."""
+        with self.held() as work:
+            return work.note.begun
+
+    def _read(self, verb: str, *args: str, **options: Any) -> str:
+        return self._check(self._run("reading", verb, *args, **options)).out
 
     def _init(self) -> None:
         """``terraform init``, skipped while nothing that it reads has changed."""
@@ -167,7 +239,7 @@ class Terraform:
         with at_work(self._work / "lock", self.key) as work:
             yield work
 
-    def _run(self, doing: str, command: str, *args: str, **options: Any) -> Ended:
+    def _run(self, doing: str, verb: str, *args: str, **options: Any) -> Ended:
         """One Terraform command; what signals do meanwhile, `Session` says."""
         private_folder(self._data)
         environment = os.environ | toolchain.terraform_environment(home()) | {"TF_DATA_DIR": str(self._data)}
@@ -179,14 +251,28 @@ class Terraform:
                 if made := done["apply_complete"]:
                     status.update(f"Terraform is {doing} {self.key}: {made} done")
 
-            session = Session(self.root, self.binary, environment=environment, folder=self._work, work=work, tell=tell)
+            session = Session(
+                self.root,
+                self.binary,
+                environment=environment,
+                folder=self._work,
+                work=work,
+                tell=tell,
+                is_there=lambda: not self.target.is_local or control.is_there(self.target.folder.name),
+            )
             try:
-                return session.cmd(command, *args, **options)
+                return session.cmd(verb, *args, **options)
             except OSError as error:
                 raise SagefitError(f"Terraform could not be run: {self.binary}: {error}", exit_code=FAILED) from error
 
     def _check(self, ended: Ended, *good: int) -> Ended:
         """What ended well. Raises SagefitError for what did not, and KeyboardInterrupt where it was asked to stop."""
+        if ended.alone:
+            raise SagefitError(
+                f"{self.key}: the embedded cloud stopped, and what was made in it is lost",
+                hint=f"start again: {command('cloud', 'up')}; then apply the platform",
+                exit_code=FAILED,
+            )
         if ended.stopped:
             err.print(f"{self.key}: Terraform has stopped and released its state; plan again to go on", soft_wrap=True)
             raise KeyboardInterrupt
@@ -195,7 +281,7 @@ class Terraform:
         return ended
 
     def _failure(self, code: int, out: str, error: str) -> SagefitError:
-        return failure(code, out, error, key=self.key, data=self._data, root=self.root)
+        return failure(code, out, error, root=self.root, key=self.key, recover=command("recover", self.called))
 
 
 def _embedded_state_bucket() -> dict[str, str]:

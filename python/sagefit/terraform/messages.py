@@ -12,12 +12,23 @@ from typing import Any
 from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
 from sagefit.paths import display
 
+_ABSENT = r'import an existing object to ("(?:[^"\\]|\\.)*"), the provider detected that no object exists'
+_RECOVER = "{recover}"
 _KNOWN = [
     (
         r"Error acquiring the state lock",
-        "somebody else is planning or applying {key}; wait. If that process is dead: "
-        "TF_DATA_DIR={data} terraform -chdir={root} force-unlock ID",
+        "somebody else is planning or applying {key}; wait. If that one is gone, release what it has left: " + _RECOVER,
         INVALID,
+    ),
+    (
+        r"Error releasing the state lock|Failed to (save|persist) state|state file could not be parsed",
+        "take what was made back into the state, and release its lock: " + _RECOVER,
+        FAILED,
+    ),
+    (
+        r"AlreadyExists|AlreadyOwnedByYou|already exists",
+        "if an apply that was ended has made it, take it into the state: " + _RECOVER,
+        FAILED,
     ),
     (r"Saved plan is stale", "the state changed after this plan was made; plan again and have it reviewed", REFUSED),
     (
@@ -45,16 +56,34 @@ def holds_a_lock(said: str) -> bool:
     return "Error releasing the state lock" in said
 
 
-def failure(code: int, out: str, error: str, *, root: Path, **names: object) -> SagefitError:
-    """The error for a command that ended with ``code``; ``names`` are what hints may name."""
-    diagnostics = [event["diagnostic"] for event in events(out) if event.get("type") == "diagnostic"]
-    texts = [_diagnostic(d) for d in diagnostics if d["severity"] == "error"] or [_prose(error or out)]
-    text = "\n".join(dict.fromkeys(texts))
+class TerraformError(SagefitError):
+    """A failure of Terraform. ``absent`` has addresses that were to be imported, and of which there is nothing."""
+
+    def __init__(self, text: str, absent: frozenset[str], *, hint: str, exit_code: int) -> None:
+        super().__init__(text, hint=hint, exit_code=exit_code)
+        self.absent = absent
+
+
+def failure(code: int, out: str, error: str, *, root: Path, **names: str) -> TerraformError:
+    """The error for a command that ended with ``code``; ``names`` are what hints may name, ``recover`` among them."""
+    found = [event["diagnostic"] for event in events(out) if event.get("type") == "diagnostic"]
+    errors = [diagnostic for diagnostic in found if diagnostic["severity"] == "error"]
+    ended = f"Terraform ended with exit code {code}" if code >= 0 else f"Terraform was ended by signal {-code}"
+    text = "\n".join(dict.fromkeys(map(_diagnostic, errors))) or _prose(error or out) or ended
+    absent = frozenset(filter(None, map(_absent, errors)))
     for pattern, hint, exit_code in _KNOWN:
         if re.search(pattern, text, re.IGNORECASE):
-            return SagefitError(text, hint=hint.format(root=root, **names), exit_code=exit_code)
-    ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
-    return SagefitError(text, hint=f"Terraform ended with {ended} in {display(root)}", exit_code=FAILED)
+            return TerraformError(text, absent, hint=hint.format(**names), exit_code=exit_code)
+    if code < 0:
+        hint = f"take what it has made into the state: {names['recover']}"
+        return TerraformError(ended, absent, hint=hint, exit_code=FAILED)
+    return TerraformError(text, absent, hint=f"{ended} in {display(root)}", exit_code=FAILED)
+
+
+def _absent(diagnostic: dict[str, Any]) -> str | None:
+    """The address of something that was to be imported, and is not there."""
+    found = re.search(_ABSENT, diagnostic.get("detail") or "")
+    return str(json.loads(found[1])) if found else None
 
 
 def events(stream: str) -> Iterator[dict[str, Any]]:

@@ -27,19 +27,20 @@ from sagefit.terraform import messages
 from sagefit.terraform.at_work import Work
 
 _LOOK = 0.5  # seconds between two looks at what Terraform has printed
-_LOCKING = ("plan", "apply")  # commands that take the lock of the state
+_LOCKING = ("plan", "apply", "state push")  # commands that take the lock of the state
 _WELL = (0, 2)  # their exit codes: done, and done with changes
 _UMASK = 0o077  # plans and states are for their owner
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code (below zero: by that signal), what it printed, and if it was asked to stop."""
+    """How a command ended: its exit code (below zero: by that signal), and what it printed."""
 
     code: int
     out: str
     error: str
-    stopped: bool
+    stopped: bool  # it was asked to stop
+    alone: bool  # the cloud that it worked on is gone, and it was ended
 
 
 class Session(PythonTerraform):
@@ -52,6 +53,7 @@ class Session(PythonTerraform):
         folder: For what they print, while they run.
         work: The hold on the stack, which Terraform shares.
         tell: Hears what was printed since the last time, about twice a second.
+        is_there: Whether the cloud is still there. Terraform asks for half a minute, with each request anew.
     """
 
     def __init__(
@@ -63,12 +65,15 @@ class Session(PythonTerraform):
         folder: Path,
         work: Work,
         tell: Callable[[str], None],
+        is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(str(root), terraform_bin_path=str(binary))  # type: ignore[no-untyped-call]
         self._environment = environment
         self._files = folder / "out", folder / "err"
         self._work = work
         self._tell = tell
+        self._is_there = is_there
+        self._alone = False
         self._process: subprocess.Popen[bytes] | None = None
         self._asked = 0
 
@@ -85,14 +90,12 @@ class Session(PythonTerraform):
                 self._stop()
             self._follow(self._process)
         pid, code = self._process.pid, self._process.returncode
-        out, error = (file.read_text(encoding="utf-8", errors="replace") for file in self._files)
-        for file in self._files:
-            file.unlink()
+        out, error = (self._printed(file) for file in self._files)
         if cmd in _LOCKING and code in _WELL:
             self._work.settle()
         else:
             self._work.end(pid, forget=cmd not in _LOCKING or (code >= 0 and not messages.holds_a_lock(out + error)))
-        return Ended(code, out, error, bool(self._asked))
+        return Ended(code, out, error, bool(self._asked), self._alone)
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as files:
@@ -124,9 +127,18 @@ class Session(PythonTerraform):
                     said = self._asked
                     self._say(process)
                 self._tell(printed.read())
+                if not self._is_there():
+                    self._alone = True
+                    _end_all(process.pid)
         if process.returncode < 0:  # its providers do not notice
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _end_all(process.pid)
+
+    def _printed(self, file: Path) -> str:
+        if self._alone and not file.exists():  # whoever starts the next cloud clears up after this one
+            return ""
+        printed = file.read_text(encoding="utf-8", errors="replace")
+        file.unlink()
+        return printed
 
     def _hear(self, _number: int) -> None:
         """Hear a signal, between any two steps of the program: no place to print, or to wait for a lock."""
@@ -147,6 +159,11 @@ class Session(PythonTerraform):
         which = f"Terraform (process {process.pid})"
         err.print(f"not waiting any more: {which} goes on, and releases its state by itself", soft_wrap=True)
         raise KeyboardInterrupt
+
+
+def _end_all(session: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
 
 
 def _private(path: str, flags: int) -> int:
