@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
@@ -18,6 +19,7 @@ from moto import mock_aws
 from sagefit.paths import ROOT
 from sagefit.processes import Identity
 from sagefit.recover.names import IDENTIFIERS, WITHOUT, Place, identifiers
+from sagefit.recover.recover import mend_state_file
 from sagefit.terraform import StateLock
 from sagefit.terraform.at_work import Begun
 
@@ -148,3 +150,35 @@ def test_a_user_without_a_name_has_locks_too(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
     gone = [Begun(Identity(999999, time.time() - 60))]
     assert locked(f"u@{socket.gethostname()}").why_not_ours(gone, "dev/platform-of-nobody", tmp_path) is None
+
+
+class FileStack:
+    """A stack of which only the file of its state matters."""
+
+    key = "dev/platform"
+
+    def __init__(self, file: Path) -> None:
+        self.state_file = file
+
+
+@pytest.mark.parametrize("cut", ["", '{\n  "version": 4,\n  "terra', "[]"])
+def test_a_state_file_that_was_cut_off_is_kept_beside_the_one_of_before(tmp_path: Path, cut: str) -> None:
+    file, before = tmp_path / "x.tfstate", json.dumps({"version": 4, "lineage": "l", "serial": 7})
+    stack: Any = FileStack(file)
+    file.with_name("x.tfstate.backup").write_text(before, encoding="utf-8")
+    for kept in ("x.tfstate.broken", "x.tfstate.broken1"):  # nothing is overwritten
+        file.write_text(cut, encoding="utf-8")
+        mend_state_file(stack)
+        assert file.with_name(kept).read_text(encoding="utf-8") == cut
+        assert file.read_text(encoding="utf-8") == before
+    mend_state_file(stack)  # a whole one is left alone
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_state_file_that_was_cut_off_without_one_of_before_starts_anew(tmp_path: Path) -> None:
+    file = tmp_path / "x.tfstate"
+    stack: Any = FileStack(file)
+    mend_state_file(stack)  # there is none
+    file.write_text("{", encoding="utf-8")
+    mend_state_file(stack)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tfstate.broken"]

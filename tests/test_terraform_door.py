@@ -48,6 +48,8 @@ def test_a_plan_that_changes_outputs_only_is_not_empty() -> None:
     ("summary", "detail", "hint", "exit_code"),
     [
         ("Error acquiring the state lock", "resource temporarily unavailable", "wait", INVALID),
+        ("Error acquiring the state lock", "The state file could not be parsed as JSON", "recover dev/jobs/x", FAILED),
+        ("creating IAM Role (x)", "EntityAlreadyExists: Role with name x already exists", "recover dev/jobs/x", FAILED),
         ("Saved plan is stale", "the state was changed", "plan again", REFUSED),
         ("No valid credential sources found", "", "log in", INVALID),
         ("Invalid value for variable", "name: too long", "correct the job file", INVALID),

@@ -133,8 +133,7 @@ def _cut(stack: Stack) -> None:
     No signal can be timed for that, so the test does it.
     """
     (file,) = stack.sagefit.home.rglob(f"states/{stack.key}.tfstate")
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text[: len(text) // 2], encoding="utf-8")
+    file.write_text('{\n  "version": 4,\n  "terraform_version": "1.', encoding="utf-8")
 
 
 def _told(said: str) -> str:

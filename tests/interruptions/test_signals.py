@@ -140,7 +140,7 @@ def test_providers_that_outlive_their_terraform_are_ended(ground: Ground, tmp_pa
             stack.terraform().kill()
             said = applying.communicate()[0]
             assert applying.returncode == 1, said
-            assert "Terraform ended with signal 9" in said
+            assert "Terraform was ended by signal 9" in said
         assert not stack.terraforms()
         held.release(lost=True)
     with ground.gate.holding(Held(is_create)) as held:

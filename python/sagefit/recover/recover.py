@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +41,7 @@ def recover(terraform: Terraform, agreed: Callable[[Plan], bool], *, lock: str |
     stack.
     """
     with terraform.aside() as stack:
-        _mend_state_file(stack)
+        mend_state_file(stack)
         plan = _planned(stack, terraform.root, lock)
         if stack.push_unsaved_state():
             _say(stack, "the state that an apply could not write is written")
@@ -84,13 +85,15 @@ def missing(stack: Terraform, plan: Plan) -> Found:
     raise SagefitError(f"{stack.key}: what exists changes while it is looked for", hint="try again in a minute")
 
 
-def _mend_state_file(stack: Terraform) -> None:
+def mend_state_file(stack: Terraform) -> None:
     """Put back the copy from before the apply, where the file of the state was cut off as it was written."""
     file = stack.state_file
     if file is None or not file.exists() or _is_state(file):
         return
-    broken, backup = file.with_name(f"{file.name}.broken"), file.with_name(f"{file.name}.backup")
-    shutil.move(file, broken)
+    names = (f"{file.name}.broken{number or ''}" for number in itertools.count())
+    broken = next(path for path in map(file.with_name, names) if not path.exists())
+    backup = file.with_name(f"{file.name}.backup")
+    file.rename(broken)
     if _is_state(backup):
         shutil.copyfile(backup, file)
         _say(stack, f"the file of its state was cut off ({broken}); that of before the apply is in its place")

@@ -16,12 +16,17 @@ _ABSENT = r'import an existing object to ("(?:[^"\\]|\\.)*"), the provider detec
 _RECOVER = "{recover}"
 _KNOWN = [
     (
+        r"state file could not be parsed",  # the error is about the lock, for which Terraform opens the file
+        "it was cut off as it was written; mend it, and take what was made into the state: " + _RECOVER,
+        FAILED,
+    ),
+    (
         r"Error acquiring the state lock",
         "somebody else is planning or applying {key}; wait. If that one is gone, release what it has left: " + _RECOVER,
         INVALID,
     ),
     (
-        r"Error releasing the state lock|Failed to (save|persist) state|state file could not be parsed",
+        r"Error releasing the state lock|Failed to (save|persist) state",
         "take what was made back into the state, and release its lock: " + _RECOVER,
         FAILED,
     ),
