@@ -180,7 +180,9 @@ def jobs() -> st.SearchStrategy[Spec]:
         },
         optional={
             "description": text(0, 10_000),
-            "inputs": st.dictionaries(st.from_regex(r"\A[A-Z.\-_][A-Za-z0-9.\-_]{0,20}\Z"), _channels, max_size=3),
+            "inputs": st.dictionaries(
+                st.from_regex(r"\A(?!\.{1,2}\Z)[A-Z.\-_][A-Za-z0-9.\-_]{0,20}\Z"), _channels, max_size=3
+            ),
             "hyperparameters": _hyperparameters,
             "environment": _environment,
             "metrics": st.lists(st.fixed_dictionaries({"name": text(1, 255), "regex": text(1, 500)}), max_size=2),
