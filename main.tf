@@ -180,7 +180,7 @@ resource "aws_kms_alias" "this" {
 # Platform document: all that a job needs to know, read by job/ and by modules/training-job
 
 locals {
-  document = {
+  document = merge(local._document_options, {
     schema                   = 1
     name                     = var.name
     partition                = local.context.partition
@@ -203,7 +203,8 @@ locals {
     log_retention_days     = var.log_retention_days
     topic_arn              = module.alarms.topic_arn
     tags                   = local.context.tags
-  }
+  })
+  _document_options = { for field, value in { upload_folders = sort(var.upload_folders) } : field => value if length(value) > 0 }
 
   document_parameter = "/sagefit/${var.name}"
   _document_json     = jsonencode(local.document)
@@ -223,7 +224,7 @@ resource "aws_ssm_parameter" "document" {
   lifecycle {
     precondition {
       condition     = local._document_bytes <= 4096
-      error_message = "The platform document has about ${local._document_bytes} bytes; an SSM parameter takes 4096. Shorten tags, allowed_instance_types or warm_pools."
+      error_message = "The platform document has about ${local._document_bytes} bytes; an SSM parameter takes 4096. Shorten tags, allowed_instance_types, upload_folders or warm_pools."
     }
   }
 }

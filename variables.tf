@@ -262,6 +262,18 @@ variable "tags" {
   }
 }
 
+variable "upload_folders" {
+  description = "Folders of the machines that apply, outside of a job's Git checkout, from which jobs may upload local data; empty allows none. Sagefit's commands read it in `platforms/NAME.tfvars` and, before a plan, in the platform as it is applied."
+  type        = set(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for folder in var.upload_folders : can(regex("^/.*[^/]$", folder)) && !can(regex("(^|/)[.]{1,2}(/|$)", folder))])
+    error_message = "upload_folders must be absolute paths without . and .. and without a slash at their end, such as /data/shared. The root folder is no choice."
+  }
+}
+
 variable "warm_pools" {
   description = <<-EOT
     Warm pools that jobs can choose. The map key is the name of the pool.

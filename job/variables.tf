@@ -30,9 +30,10 @@ variable "attempts" {
 variable "channels" {
   description = "Input channels by name: S3, a local path, a file system or the output of a processing step."
   type = map(object({
-    s3_uri     = optional(string)
-    local_path = optional(string)
-    exclude    = optional(list(string))
+    s3_uri          = optional(string)
+    local_path      = optional(string)
+    exclude         = optional(list(string))
+    allow_sensitive = optional(list(string))
     file_system = optional(object({
       id             = string
       type           = string
@@ -61,6 +62,7 @@ variable "code" {
     entry_point          = string
     arguments            = optional(list(string))
     exclude              = optional(list(string))
+    allow_sensitive      = optional(list(string))
     offline_requirements = optional(bool)
   })
   default = null
@@ -144,18 +146,20 @@ variable "processing" {
       python_version = optional(string)
     })
     code = optional(object({
-      source_dir  = string
-      entry_point = string
-      arguments   = optional(list(string))
-      exclude     = optional(list(string))
+      source_dir      = string
+      entry_point     = string
+      arguments       = optional(list(string))
+      exclude         = optional(list(string))
+      allow_sensitive = optional(list(string))
     }))
     inputs = optional(map(object({
-      s3_uri       = optional(string)
-      local_path   = optional(string)
-      exclude      = optional(list(string))
-      from         = optional(string)
-      s3_data_type = optional(string)
-      distribution = optional(string)
+      s3_uri          = optional(string)
+      local_path      = optional(string)
+      exclude         = optional(list(string))
+      allow_sensitive = optional(list(string))
+      from            = optional(string)
+      s3_data_type    = optional(string)
+      distribution    = optional(string)
     })))
     outputs             = list(string)
     environment         = optional(map(string))

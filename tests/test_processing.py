@@ -183,7 +183,7 @@ def test_steps_are_rendered_with_paths_of_the_job_root(tmp_path: Path) -> None:
 
 def test_what_steps_read_from_this_machine_is_shipped_with_the_job(tmp_path: Path) -> None:
     found = load(tmp_path, STEP).uploads
-    assert [(what, path.name) for what, path in found] == [
+    assert [(upload.what, upload.path.name) for upload in found] == [
         ("code", "src"),
         ("input train", "data"),
         ("code of features", "src"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import pytest
 from job_files import write_job
 from sagefit.attempts import plan_attempts
 from sagefit.errors import INVALID, SagefitError
-from sagefit.job import Job, load_job, uploads
-from sagefit.job.uploads import ALWAYS_EXCLUDED, look, shipped
+from sagefit.job import Job, load_job, secret_texts, uploads
+from sagefit.job.left_out import ALWAYS_EXCLUDED
+from sagefit.job.upload_rules import outside_problems
+from sagefit.job.uploads import look, shipped
 from sagefit.paths import TRAINING_JOB_MODULE
 from sagefit.render import render
 
@@ -190,7 +193,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_large_tree_is_listed_once_and_what_is_left_out_never(tmp_path: Path, opened: Counter[str]) -> None:
-    fill(tmp_path / "data", *(f"{i % 50}/{i}.csv" for i in range(2000)), *(f"raw/{i}/x" for i in range(50)), size=0)
+    fill(tmp_path / "data", *(f"{i % 50}/{i}.csv" for i in range(950)), *(f"raw/{i}/x" for i in range(50)), size=0)
     job = write_job(tmp_path, {"inputs.train": {"uri": "data", "exclude": ["raw/**"]}})
     opened.clear()
     load_job(str(job))
@@ -249,3 +252,125 @@ def test_what_is_left_out_is_dealt_out_to_no_instance(tmp_path: Path) -> None:
     job = write_job(tmp_path, {"attempts": attempts, "inputs.train": train | {"exclude": ["*.md"]}})
     with pytest.raises(SagefitError, match="deals out 1 file to the 2 instances"):
         plan_attempts(load_job(str(job)))
+
+
+def test_only_local_data_can_be_let_through(tmp_path: Path) -> None:
+    changes = {"inputs.train": {"uri": "s3://bucket/prefix/", "allow_sensitive": [".env"]}}
+    assert "inputs.train.allow_sensitive: lets files of a local path be uploaded" in refusal(
+        write_job(tmp_path, changes)
+    )
+
+
+def test_a_list_that_allows_nothing_is_refused(tmp_path: Path) -> None:
+    path = write_job(tmp_path, {"code.allow_sensitive": ["gone.pem"]})
+    assert "code.allow_sensitive[0]: no file 'gone.pem' is uploaded" in refusal(path)
+
+
+def test_many_secrets_are_one_problem_with_one_list(tmp_path: Path) -> None:
+    path = write_job(tmp_path, {"code.exclude": ["*.md"]})
+    fill(tmp_path / "src", *(f"{i}.pem" for i in range(5)), "a[1].key", size=1)
+    message = refusal(path)
+    assert message.count("code.source_dir") == 1
+    assert "key store, 2.pem, and 3 more; and what is uploaded stays" in message
+    assert 'code.exclude: ["*.md", "0.pem", "1.pem", "2.pem", "3.pem", "4.pem", "a\\\\[1].key"]' in message
+
+
+def test_the_rendered_file_would_be_uploaded_beside_the_script(tmp_path: Path) -> None:
+    """It is not there before the first plan, and Terraform would refuse it in its own words."""
+    code = {"code.source_dir": ".", "code.entry_point": "src/train.py"}
+    assert "'.' holds variables of Terraform, digits.tfvars;" in refusal(write_job(tmp_path, code))
+    load_job(str(write_job(tmp_path, code | {"code.exclude": ["*.tfvars"]})))
+
+
+def test_what_is_only_looked_at_or_destroyed_may_hold_secrets(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    fill(tmp_path / "src", ".env")
+    assert load_job(str(path), uploads=False).name == "digits"
+
+
+@pytest.mark.parametrize("place", ["src", "data"])
+def test_what_is_no_file_is_refused(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_job(tmp_path)
+    os.mkfifo(tmp_path / place / "pipe")
+    monkeypatch.chdir(tmp_path / place)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("socket")
+    message = refusal(path)
+    assert "pipe is a named pipe, and no file" in message
+    assert "socket is a socket, and no file" in message
+    changes = {"code.exclude": ["pipe", "socket"], "inputs.train": {"uri": "data", "exclude": ["pipe", "socket"]}}
+    load_job(str(write_job(tmp_path, changes)))
+
+
+def test_an_input_is_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "inputs.train: 'pipe' is a named pipe, and no file" in refusal(write_job(tmp_path, {"inputs.train": "pipe"}))
+
+
+def test_links_of_data_lead_to_files_of_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    path = write_job(project)
+    fill(tmp_path, "outside/x.csv", "project/shared/y.csv", size=5)
+    (project / "data" / "y.csv").symlink_to("../shared/y.csv")
+    load_job(str(path))
+    for name, target in {"x.csv": "../../outside/x.csv", "folder": "../shared", "nothing": "gone"}.items():
+        (project / "data" / name).symlink_to(target)
+        message = refusal(path)
+        assert f"inputs.train: {name} is a link to a folder, to nothing, or out of the project" in message
+        assert f'leave it out, beside uri: exclude: ["{name}"]' in message
+        (project / "data" / name).unlink()
+
+
+def test_the_project_is_the_checkout(tmp_path: Path) -> None:
+    """Without one it is what lies around ``jobs/``."""
+    fill(tmp_path, "top/.git/HEAD", "top/deep/jobs/x", "top/other/x.csv", "apart/jobs/x", "apart/data/x", "x.csv")
+    checked_out = write_job(tmp_path / "top" / "deep" / "jobs", {"inputs.train": "../../other"})
+    load_job(str(checked_out))
+    apart = write_job(tmp_path / "apart" / "jobs", {"inputs.train": "../data"})
+    load_job(str(apart))
+    for folder, outside in ((checked_out.parent, "../../../x.csv"), (apart.parent, "../../x.csv")):
+        path = write_job(folder, {"inputs.train": outside})
+        message = refusal(path)
+        assert f"inputs.train: '{outside}' ({tmp_path / 'x.csv'}) is outside of the job's project, and" in message
+        assert f'let the platform allow it, in platforms/dev.tfvars: upload_folders = ["{tmp_path}"]' in message
+
+
+def test_a_platform_allows_folders_in_its_file_and_as_it_is_applied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagefit.job.project.PLATFORMS", tmp_path / "platforms")
+    shared = tmp_path / "shared"
+    fill(tmp_path, "platforms/dev.tfvars", "shared/x.csv", "shared other/x.csv", "project/x", size=0)
+    platform = tmp_path / "platforms" / "dev.tfvars"
+    platform.write_text(f'name = "dev" # ours\nupload_folders = [\n  "{shared}",\n]\n', encoding="utf-8")
+    job = load_job(str(write_job(tmp_path / "project", {"inputs.train": "../shared"})))
+    load_job(str(write_job(tmp_path / "project", {"inputs.train": "../shared/x.csv"})))
+    assert "is outside of the job's project" in refusal(
+        write_job(tmp_path / "project", {"inputs.train": "../shared other"})
+    )
+    assert list(outside_problems(job, [str(shared)])) == []
+    assert "the platform dev as it is applied does not allow it" in next(outside_problems(job, [])).message
+    platform.write_text('upload_folders = "oh no\n', encoding="utf-8")
+    assert "upload_folders cannot be read" in refusal(write_job(tmp_path / "project", {"inputs.train": "../shared"}))
+
+
+@pytest.mark.parametrize("place", ["src", "data"])
+def test_limits_are_told_before_terraform_starts(tmp_path: Path, place: str) -> None:
+    path = write_job(tmp_path)
+    fill(tmp_path / place, *(f"{i}.csv" for i in range(1000)), size=0)
+    assert f"'{place}' has 1,001 files, and Terraform uploads 1,000" in refusal(path)
+    for i in range(1000):
+        (tmp_path / place / f"{i}.csv").unlink()
+    fill(tmp_path / place, "large.bin", size=5_000_000_001)
+    assert f"'{place}' has 5.0 GB, and Terraform uploads 5.0 GB" in refusal(path)
+
+
+def test_only_small_texts_are_read_and_the_smallest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "glpat" + "-" + "a1B2" * 5
+    for name, size in {"large": secret_texts.SMALL, "b": 40, "a": 20}.items():
+        (tmp_path / name).write_text(f"{'x' * size}\n{token}", encoding="utf-8")
+    paths = [tmp_path / name for name in ("large", "b", "a")]
+    assert secret_texts.secrets_in(paths) == dict.fromkeys((paths[2], paths[1]), (2, "a token of GitLab"))
+    monkeypatch.setattr(secret_texts, "MOST", 50)
+    assert list(secret_texts.secrets_in(paths)) == [paths[2]]

@@ -52,18 +52,8 @@ locals {
   # A description of a training job returns its environment but no tags.
   _environments = [for a in var.attempts : merge(var.environment, a.environment, tomap({ SAGEFIT_ATTEMPT = a.name }))]
 
-  # Access keys, private keys, and tokens of GitHub, Hugging Face, OpenAI and
-  # Slack, at the start of a word: "task-..." holds no "sk-..." token.
-  _credential = join("", ["(^|[^A-Za-z0-9])(", join("|", [
-    "(AKIA|ASIA)[0-9A-Z]{16}",
-    "(?i:aws_secret|aws_session_token)",
-    "-----BEGIN [A-Z ]*(PRIVATE KEY|CERTIFICATE)",
-    "gh[pousr]_[A-Za-z0-9]{20,}",
-    "github_pat_[A-Za-z0-9_]{20,}",
-    "hf_[A-Za-z0-9]{20,}",
-    "sk-[A-Za-z0-9_-]{20,}",
-    "xox[abprs]-[A-Za-z0-9-]{10,}",
-  ]), ")"])
+  # At the start of a word: "task-..." holds no "sk-..." token.
+  _credential = "(^|[^A-Za-z0-9])(${join("|", concat(values(local._secrets.contents), values(local._secrets.fields)))})"
 
   # The launcher starts the script, measures memory and explains a failure. In
   # an isolated job it installs nothing from outside.

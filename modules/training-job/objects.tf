@@ -31,12 +31,18 @@ locals {
   # Folders and files of this machine: channels, and what the steps read, the
   # code of a step being one of its inputs.
   _local_data = merge(
-    { for name, c in var.channels : name => { path = c.local_path, exclude = c.exclude } if c.local_path != null },
+    {
+      for name, c in var.channels : name => { path = c.local_path, exclude = c.exclude, allow = c.allow_sensitive, code = false }
+      if c.local_path != null
+    },
     merge([
       for s in var.processing : merge(
-        { for name, c in s.inputs : "${s.name}:${name}" => { path = c.local_path, exclude = c.exclude } if c.local_path != null },
         {
-          for code in [s.code] : "${s.name}:code" => { path = code.source_dir, exclude = concat(local._always_excluded, code.exclude) }
+          for name, c in s.inputs : "${s.name}:${name}" => { path = c.local_path, exclude = c.exclude, allow = c.allow_sensitive, code = false }
+          if c.local_path != null
+        },
+        {
+          for code in [s.code] : "${s.name}:code" => { path = code.source_dir, exclude = concat(local._always_excluded, code.exclude), allow = code.allow_sensitive, code = true }
           if code != null
         },
       )
@@ -69,12 +75,45 @@ locals {
   _input_objects = merge([
     for name, files in local._channel_files : {
       for f, path in files : "${name}/${f}" => {
-        key    = "${local._channel_prefixes[name]}/${f}"
-        source = path
-        hash   = local._channel_hashes[name][f]
+        key     = "${local._channel_prefixes[name]}/${f}"
+        source  = path
+        hash    = local._channel_hashes[name][f]
+        allowed = contains(local._local_data[name].allow, f)
       }
     }
   ]...)
+
+  # What looks like a credential or a state: files by their path, and the text
+  # of code. Patterns of text begin with what stands before the value.
+  _secrets      = jsondecode(file("${path.module}/secrets.json"))
+  _secret_files = "(?i)(${join("|", values(local._secrets.files))})"
+  _secret_texts = "(^|[^A-Za-z0-9])(${join("|", values(local._secrets.contents))})"
+  _texts        = "(?i)\\.(py|ipynb|sh|ya?ml|json|toml|ini|cfg|conf|txt|md|properties|xml)$"
+
+  _uploads = merge(
+    {
+      for code in [var.code] : "code" => {
+        files = { for f in local._code_files : f => "${local._source_dir}/${f}" }, allow = code.allow_sensitive, code = true
+      } if code != null
+    },
+    {
+      for name, data in local._local_data : strcontains(name, ":") ? "processing ${name}" : "channels.${name}" => {
+        files = local._channel_files[name], allow = data.allow, code = data.code
+      }
+    },
+  )
+  _sensitive = flatten([
+    for where, upload in local._uploads : [
+      for f, path in upload.files : "${where}: ${f}" if !contains(upload.allow, f) && anytrue([
+        can(regex(local._secret_files, path)),
+        upload.code && can(regex(local._texts, f)) && can(regex(local._secret_texts, try(file(path), ""))),
+      ])
+    ]
+  ])
+  _allowed_nothing = flatten([
+    for where, upload in local._uploads : [for f in upload.allow : "${where}: ${f}" if !contains(keys(upload.files), f)]
+  ])
+  _allowed = { sagefit-sensitive = "allowed" }
 }
 
 resource "aws_s3_object" "code" {
@@ -84,6 +123,7 @@ resource "aws_s3_object" "code" {
   key         = "${local._code_prefix}/${each.key}"
   source      = "${local._source_dir}/${each.key}"
   source_hash = each.value
+  metadata    = contains(var.code.allow_sensitive, each.key) ? local._allowed : null
 
   # The definition moves to the new files before the old ones go.
   lifecycle {
@@ -111,6 +151,7 @@ resource "aws_s3_object" "input" {
   key         = each.value.key
   source      = each.value.source
   source_hash = each.value.hash
+  metadata    = each.value.allowed ? local._allowed : null
 
   lifecycle {
     create_before_destroy = true

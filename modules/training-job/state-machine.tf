@@ -44,6 +44,16 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = length(local._sensitive) == 0
+      error_message = "code, channels[*].local_path, processing[*]: ${join(", ", slice(local._sensitive, 0, min(5, length(local._sensitive))))}${length(local._sensitive) > 5 ? " and ${length(local._sensitive) - 5} more" : ""}: what looks like a credential or a state is not shipped, because it stays in the versions of a bucket. Leave it out with exclude beside the path, or, if nothing in it is secret, name the file in allow_sensitive."
+    }
+
+    precondition {
+      condition     = length(local._allowed_nothing) == 0
+      error_message = "code.allow_sensitive, channels[*].allow_sensitive, processing[*]: ${join(", ", local._allowed_nothing)} names no file that is shipped. Write a path as it is below the directory, or remove it."
+    }
+
+    precondition {
       condition     = local._image_family == null || local._image_row != null
       error_message = "image: ${coalesce(local._image_family, "this image")} is not in the table. Known: ${join(", ", local._image_names)}. For others give image.uri."
     }

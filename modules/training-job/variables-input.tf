@@ -75,7 +75,7 @@ variable "channels" {
   description = <<-EOT
     Input channels by name; each holds exactly one of `s3_uri`, `local_path`, `file_system`, `from`.
     - `s3_uri`: prefix or manifest in the job's region.
-    - `local_path`: file or directory, shipped to the platform's data bucket by Terraform; `exclude`: patterns of files of the directory to leave out, in the syntax of `fileset` (`raw/**`).
+    - `local_path`: file or directory, shipped to the platform's data bucket by Terraform; `exclude`: patterns of files of the directory to leave out, in the syntax of `fileset` (`raw/**`); `allow_sensitive`: files, by their path in it, that look like credentials or states and are shipped all the same.
     - `file_system`: `id`, `type` (EFS or FSxLustre), `directory_path`, `access_mode` (ro or rw).
     - `from`: `STEP/OUTPUT`, the output of a processing step of the same run.
     - `mode`: File, FastFile or Pipe; null is the job's `resources.input_mode`.
@@ -85,9 +85,10 @@ variable "channels" {
     - `instance_groups`: groups of the attempts that get the data in S3; empty gives it to all.
   EOT
   type = map(object({
-    s3_uri     = optional(string)
-    local_path = optional(string)
-    exclude    = optional(list(string), [])
+    s3_uri          = optional(string)
+    local_path      = optional(string)
+    exclude         = optional(list(string), [])
+    allow_sensitive = optional(list(string), [])
     file_system = optional(object({
       id             = string
       type           = string

@@ -4,7 +4,7 @@ variable "processing" {
     - `name`: names the step's states and its folder of outputs.
     - `image`: exactly one of `uri`, `repository` with `tag` or `digest`, and `framework` with `version`; spark is one of them.
     - `code`: as the job's; without it the image runs its own program. Spark's images run it with `smspark-submit`, others with `python3`.
-    - `inputs`: by name, at `/opt/ml/processing/input/NAME`; each exactly one of `s3_uri`, `local_path` (with `exclude`) and `from`, which is `STEP/OUTPUT` of an earlier step; with `s3_data_type` and `distribution`.
+    - `inputs`: by name, at `/opt/ml/processing/input/NAME`; each exactly one of `s3_uri`, `local_path` (with `exclude` and `allow_sensitive`) and `from`, which is `STEP/OUTPUT` of an earlier step; with `s3_data_type` and `distribution`.
     - `outputs`: names; what a step leaves in `/opt/ml/processing/output/NAME` is a folder of the run in the artifacts bucket, which a channel or a later step takes by `from`.
     - `environment`; `instance_type`, `instance_count`, `volume_size_gb`, `max_runtime_seconds`.
     Network, isolation and keys are those of `resources` and of the platform.
@@ -21,18 +21,20 @@ variable "processing" {
       python_version = optional(string)
     })
     code = optional(object({
-      source_dir  = string
-      entry_point = string
-      arguments   = optional(list(string), [])
-      exclude     = optional(list(string), [])
+      source_dir      = string
+      entry_point     = string
+      arguments       = optional(list(string), [])
+      exclude         = optional(list(string), [])
+      allow_sensitive = optional(list(string), [])
     }))
     inputs = optional(map(object({
-      s3_uri       = optional(string)
-      local_path   = optional(string)
-      exclude      = optional(list(string), [])
-      from         = optional(string)
-      s3_data_type = optional(string, "S3Prefix")
-      distribution = optional(string, "FullyReplicated")
+      s3_uri          = optional(string)
+      local_path      = optional(string)
+      exclude         = optional(list(string), [])
+      allow_sensitive = optional(list(string), [])
+      from            = optional(string)
+      s3_data_type    = optional(string, "S3Prefix")
+      distribution    = optional(string, "FullyReplicated")
     })), {})
     outputs             = list(string)
     environment         = optional(map(string), {})

@@ -10,12 +10,14 @@ variable "code" {
     - `arguments`: extra command line arguments of the script, after the hyperparameters.
     - `offline_requirements`: its requirements.txt needs no network, because the image or the directory has the packages; an isolated job asks for it.
     - `exclude`: patterns of files to leave out, in the syntax of `fileset` (`data/**`). Version control, caches and bytecode are always left out.
+    - `allow_sensitive`: files, by their path below `source_dir`, that look like credentials or states and are shipped all the same.
   EOT
   type = object({
     source_dir           = string
     entry_point          = string
     arguments            = optional(list(string), [])
     exclude              = optional(list(string), [])
+    allow_sensitive      = optional(list(string), [])
     offline_requirements = optional(bool, false)
   })
   default = null

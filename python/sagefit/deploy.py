@@ -21,6 +21,7 @@ from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.images import region_problems
+from sagefit.job.upload_rules import check_texts, outside_problems
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.platform import Platform, load_platform
@@ -111,12 +112,13 @@ def _apply_saved(job: Job, terraform: Terraform) -> None:
 
 
 def check(job: Job, platform: Platform) -> None:
-    """Refuse what the platform does not allow and what could cost more than the job's limit."""
+    """Refuse what the platform does not allow, what could cost more than the job's limit, and to upload credentials."""
     attempts = plan_attempts(job)
     check_allowed(job, [*plan_steps(job), *attempts], platform.allowed_instance_types)
     check_max_price(job, attempts, platform.region)
-    if unpublished := list(region_problems(job, platform.region)):
-        raise job.refusal(unpublished)
+    if found := [*region_problems(job, platform.region), *outside_problems(job, platform.upload_folders)]:
+        raise job.refusal(found)
+    check_texts(job)
 
 
 def refuse_under_runs(job: Job) -> None:
@@ -153,9 +155,8 @@ def _note(plan: Path) -> Path:
 def _inputs(job: Job) -> str:
     """A digest of all that a plan of ``job`` reads from this machine: Terraform opens the files again at apply."""
     digest = hashlib.sha256(render(job).encode("utf-8"))
-    for root in [tfvars_path(job), *(path for _, path in job.uploads)]:
-        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
-            if path.is_file() and "__pycache__" not in path.parts:
-                digest.update(f"{path}\0{path.stat().st_size}\0".encode())
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in [tfvars_path(job), *(path for upload in job.uploads for path in upload.files())]:
+        if path.is_file():
+            digest.update(f"{path}\0{path.stat().st_size}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

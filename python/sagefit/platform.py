@@ -35,6 +35,7 @@ class Platform(BaseModel):
     buckets: Buckets
     repository_url: str | None = None
     allowed_instance_types: list[str] = []
+    upload_folders: list[str] = []
 
     def state_machine_arn(self, job: str) -> str:
         """The ARN of the state machine of a job."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def sandbox(folder: Path) -> Path:
     (folder / "jobs" / "src").mkdir(parents=True)
     (folder / "jobs" / "src" / "train.py").write_text("", encoding="utf-8")
     for name in ("examples", "modules"):
-        (folder / name).symlink_to(ROOT / name)
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(".terraform*", "__pycache__"))
     return folder / "jobs"
 
 

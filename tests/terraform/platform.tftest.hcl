@@ -269,6 +269,29 @@ run "warm_pools_are_published" {
   }
 }
 
+run "upload_folders_are_published" {
+  command = plan
+
+  variables {
+    upload_folders = ["/mnt/data", "/data/shared"]
+  }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.document.value).upload_folders == ["/data/shared", "/mnt/data"]
+    error_message = "Sagefit's commands read the folders in the document."
+  }
+}
+
+run "upload_folders_are_absolute" {
+  command = plan
+
+  variables {
+    upload_folders = ["data/../.."]
+  }
+
+  expect_failures = [var.upload_folders]
+}
+
 run "ordinary_platform_fits_the_parameter" {
   command = plan
 

@@ -166,3 +166,21 @@ run "a_platform_of_its_own_kind" {
     error_message = "path and tags"
   }
 }
+
+run "allowed_files_are_shipped_and_marked" {
+  command = plan
+
+  variables {
+    code     = { source_dir = "tests/fixtures/sensitive", entry_point = "train.py", allow_sensitive = [".env", "notes.md"] }
+    channels = { train = { local_path = "tests/fixtures/sensitive", exclude = ["*.md"], allow_sensitive = [".env"] } }
+  }
+
+  assert {
+    condition     = jsonencode({ for name, object in aws_s3_object.code : name => object.metadata }) == jsonencode({ ".env" = { sagefit-sensitive = "allowed" }, "notes.md" = { sagefit-sensitive = "allowed" }, "train.py" = null })
+    error_message = "code that is allowed is marked for reviews"
+  }
+  assert {
+    condition     = jsonencode({ for name, object in aws_s3_object.input : name => object.metadata }) == jsonencode({ "train/.env" = { sagefit-sensitive = "allowed" }, "train/train.py" = null })
+    error_message = "data that is allowed is marked for reviews"
+  }
+}

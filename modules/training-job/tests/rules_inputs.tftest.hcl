@@ -323,6 +323,66 @@ run "entry_point_is_not_excluded" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "files_like_secrets_are_not_shipped_as_code" {
+  command = plan
+
+  variables {
+    code = { source_dir = "tests/fixtures/sensitive", entry_point = "train.py", exclude = ["notes.md"] }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "text_with_a_token_is_not_shipped_as_code" {
+  command = plan
+
+  variables {
+    code = { source_dir = "tests/fixtures/sensitive", entry_point = "train.py", exclude = [".env"] }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "files_like_secrets_are_not_shipped_as_data" {
+  command = plan
+
+  variables {
+    channels = { train = { local_path = "tests/fixtures/sensitive" } }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "a_single_file_is_no_secret_either" {
+  command = plan
+
+  variables {
+    channels = { train = { local_path = "tests/fixtures/sensitive/.env" } }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "steps_ship_no_secrets" {
+  command = plan
+
+  variables {
+    processing = [{ name = "clean", image = { framework = "sklearn", version = "1.2-1" }, code = { source_dir = "tests/fixtures/sensitive", entry_point = "train.py" }, outputs = ["clean"], instance_type = "ml.m5.large" }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "what_is_allowed_is_shipped" {
+  command = plan
+
+  variables {
+    code = { source_dir = "tests/fixtures/code", entry_point = "train.py", allow_sensitive = [".env"] }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
 run "container_takes_100_arguments" {
   command = plan
 

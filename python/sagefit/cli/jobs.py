@@ -15,6 +15,7 @@ from sagefit.console import command, err
 from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.pinned import pin_note
+from sagefit.job.upload_rules import check_texts
 from sagefit.paths import display
 from sagefit.render import check_rendered, render, write
 
@@ -29,6 +30,7 @@ def render_command(
 ) -> None:
     """Write the job's tfvars, which Terraform reads and which are committed beside the job file."""
     loaded = _load(job)
+    check_texts(loaded)
     if stdout:
         sys.stdout.write(render(loaded))
     elif check:
@@ -104,7 +106,7 @@ def apply_command(
 @app.command()
 def destroy(job: JobArgument, yes: YesOption = False) -> None:
     """Remove a job: its state machine, role and uploaded code. Outputs and checkpoints of its runs stay."""
-    where, loaded = target(), load_job(job)
+    where, loaded = target(), load_job(job, uploads=False)
     with deploy.job_terraform(loaded, where).held():
         planned = deploy.plan_job(loaded, where, destroy=True)
         if agreed(planned.plan, planned.where, yes=yes):

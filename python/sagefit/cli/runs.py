@@ -66,7 +66,7 @@ def runs_command(
     found: list[Run] = []
     for name in [job] if job else job_names():
         if name in job_names() or name.endswith((".yaml", ".yml")):
-            loaded = load_job(name)
+            loaded = load_job(name, uploads=False)
             found += runs.latest_runs(loaded.name, load_platform(loaded.platform), limit=limit if job else 1)
         else:
             found.append(runs.find_run(name))
@@ -174,6 +174,7 @@ def _print_lesson(job: Job, record: RunRecord) -> None:
 def _job(run: Run, reference: str | None) -> Job | None:
     """The job file of a run, where it is known: the one that was named, or the one in ``jobs/``."""
     with contextlib.suppress(SagefitError):
-        job = load_job(reference if reference and reference.endswith((".yaml", ".yml")) else run.job)
+        named = reference if reference and reference.endswith((".yaml", ".yml")) else run.job
+        job = load_job(named, uploads=False)
         return job if job.name == run.job else None
     return None

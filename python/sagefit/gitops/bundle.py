@@ -94,7 +94,7 @@ def _deleted(key: str, target: Target, base: str, broken: list[Broken]) -> Ready
     if key.endswith("/platform"):
         stack = platform_stack(earlier[key].stem)
         return Ready(stack, Terraform(ROOT, key, target, variables=earlier[key]), destroy=True)
-    job = load_job(str(earlier[key]), NamesHere())
+    job = load_job(str(earlier[key]), NamesHere(), uploads=False)
     tfvars_path(job).unlink(missing_ok=True)  # it is rendered again, with paths into the files of then
     gone = Stack(key, job.platform, job.name, source)
     return Ready(gone, deploy.job_terraform(job, target), destroy=True, job=job)

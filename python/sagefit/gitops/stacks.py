@@ -157,7 +157,7 @@ def inputs(stack: Stack, root: Path = ROOT) -> list[Input]:
 
 def _of_job(job: Job) -> list[Input]:
     found = [Input(job.path, "job file"), Input(tfvars_path(job), "rendered file")]
-    found += [Input(path, what) for what, path in job.uploads]
+    found += [Input(upload.path, upload.what) for upload in job.uploads]
     if isinstance(job.memory, Memory) and isinstance(job.memory.model, str):
         model = job.local(job.memory.model)
         if model.exists() or model.suffix == ".json":

@@ -15,6 +15,7 @@ from sagefit.job.problem import Problem, refusal
 from sagefit.job.processing import step_problems
 from sagefit.job.rules import problems
 from sagefit.job.source import Key, read
+from sagefit.job.upload_rules import upload_problems
 from sagefit.paths import JOBS, display
 
 _SUFFIXES = (".yaml", ".yml")
@@ -33,10 +34,11 @@ def job_names() -> list[str]:
     return [_name_of(path) for path in job_files()]
 
 
-def load_job(reference: str, names: JobNames | None = None) -> Job:
+def load_job(reference: str, names: JobNames | None = None, *, uploads: bool = True) -> Job:
     """The job that ``reference`` names: a name in ``jobs/`` or a path to a YAML file.
 
-    Whoever loads many hands in one ``names``. Raises SagefitError that lists every problem with file, line, field,
+    Whoever loads many hands in one ``names``. ``uploads`` is false where it only is looked at, stopped or destroyed: it
+    must be possible whatever lies beside its code. Raises SagefitError that lists every problem with file, line, field,
     rule and knob.
     """
     path = _find(reference)
@@ -47,7 +49,7 @@ def load_job(reference: str, names: JobNames | None = None) -> Job:
     except ValidationError as error:
         raise refusal(path, lines, [Problem(*told) for told in _explain_all(error, data)]) from error
     job._path, job._lines = path.resolve(), lines
-    found = [*problems(job), *step_problems(job)]
+    found = [*problems(job), *step_problems(job), *(upload_problems(job) if uploads else ())]
     twin = (names or JobNames()).twin(job)
     if twin:
         message = f"{job.name!r} is also the name of the job in {display(twin)}"

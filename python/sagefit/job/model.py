@@ -17,6 +17,7 @@ from sagefit.job.problem import Problem, refusal
 from sagefit.job.processing_model import MAX_STEPS, Step
 from sagefit.job.source import Key, Lines, line_of
 from sagefit.job.tuning import Tuning
+from sagefit.job.uploads import Upload
 from sagefit.job.values import Code, Fields, Hyperparameter, Name, PlatformName, Scalar, Seconds, Source
 from sagefit.paths import JOBS, display
 
@@ -192,17 +193,26 @@ class Job(Fields):
         return [Attempt(name="main")] if self.resources.instance_groups else None
 
     @property
-    def uploads(self) -> list[tuple[str, Path]]:
-        """What Terraform ships from this machine, and where it lies: code and local data, those of the steps too."""
-        found = [("code", self.local(self.code.source_dir))] if self.code else []
-        found += [(f"input {n}", self.local(c.uri)) for n, c in sorted(self.channels.items()) if c.is_local and c.uri]
-        for step in self.processing:
+    def uploads(self) -> list[Upload]:
+        """What Terraform ships from this machine: code and local data, those of the steps too."""
+        found = [self._code(("code",), "code", self.code)] if self.code else []
+        found += [self._data(("inputs", n), f"input {n}", c) for n, c in sorted(self.channels.items()) if c.is_local]
+        for index, step in enumerate(self.processing):
+            place: Key = ("processing", index)
             if step.code:
-                found.append((f"code of {step.name}", self.local(step.code.source_dir)))
+                found.append(self._code((*place, "code"), f"code of {step.name}", step.code))
             for name, source in sorted(step.sources.items()):
-                if source.is_local and source.uri:
-                    found.append((f"input {name} of {step.name}", self.local(source.uri)))
+                if source.is_local:
+                    found.append(self._data((*place, "inputs", name), f"input {name} of {step.name}", source))
         return found
+
+    def _code(self, field: Key, what: str, code: Code) -> Upload:
+        lists = tuple(code.exclude), tuple(code.allow_sensitive)
+        return Upload(what, (*field, "source_dir"), code.source_dir, self.local(code.source_dir), *lists, is_code=True)
+
+    def _data(self, field: Key, what: str, source: Source) -> Upload:
+        lists = tuple(source.exclude), tuple(source.allow_sensitive)
+        return Upload(what, field, source.uri or "", self.local(source.uri or ""), *lists)
 
     @property
     def reference(self) -> str:

@@ -19,7 +19,7 @@ from sagefit.job.problem import Problem
 from sagefit.job.processing_model import Step
 from sagefit.job.rules import problems
 from sagefit.job.source import Key
-from sagefit.job.uploads import exclude_problem
+from sagefit.job.upload_rules import not_local
 from sagefit.job.values import as_text
 from sagefit.paths import TRAINING_JOB_MODULE
 
@@ -61,7 +61,7 @@ def _as_job(job: Job, step: Step) -> Job:
         max_runtime=own.max_runtime,
     )
     inputs = {
-        name: Channel(uri=source.uri, exclude=source.exclude)
+        name: Channel(uri=source.uri, exclude=source.exclude, allow_sensitive=source.allow_sensitive)
         for name, source in step.sources.items()
         if source.uri is not None
     }
@@ -118,8 +118,7 @@ def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem
             yield Problem(field, "an input is either a uri or from an earlier step", "keep one of the two")
         elif source.step_output is not None:
             yield from _origin(field, source.step_output, earlier, "an earlier step")
-            if source.exclude:
-                yield exclude_problem(field)
+            yield from not_local(field, source)
         if source.s3_data_type != "S3Prefix" and (source.is_local or source.step_output is not None):
             yield Problem(
                 (*field, "s3_data_type"), "a manifest is read through an S3 uri", "remove it, or give its uri"

@@ -22,7 +22,7 @@ from sagefit.job.problem import Problem
 from sagefit.job.secrets import looks_secret, secret
 from sagefit.job.source import Key
 from sagefit.job.tuning_rules import tuning_problems
-from sagefit.job.uploads import ALWAYS_EXCLUDED, exclude_problem, foreign_problem, look, patterns_of
+from sagefit.job.upload_rules import not_local
 from sagefit.job.values import Code, as_text, duration
 
 _OWN_CHANNELS = {"code", "sagefit"}
@@ -67,7 +67,6 @@ def _code(job: Job) -> Iterator[Problem]:
 
     if job.resources.network_isolation and _is(folder / "requirements.txt", Path.is_file):
         yield from _isolated_requirements(job.code)
-    yield from _uploaded_code(job.code, folder)
     for index, argument in enumerate(job.code.arguments):
         field: Key = ("code", "arguments", index)
         name, _, value = argument.lstrip("-").partition("=")
@@ -77,21 +76,6 @@ def _code(job: Job) -> Iterator[Problem]:
             yield Problem(
                 field, "an argument is one line of 1 to 256 characters", "shorten it, or use a hyperparameter"
             )
-
-
-def _uploaded_code(code: Code, folder: Path) -> Iterator[Problem]:
-    field: Key = ("code", "source_dir")
-    upload = look(folder, (*ALWAYS_EXCLUDED, *code.exclude))
-    for name in upload.links:
-        path = folder / name
-        if path.is_dir() or not path.exists() or not path.resolve().is_relative_to(folder):
-            yield Problem(
-                field,
-                f"{name} is a link to a folder, to nothing, or out of the folder",
-                "copy what it points to, or remove it",
-            )
-    knob = f"leave it out: code.exclude: {patterns_of(upload.foreign, code.exclude)}"
-    yield from foreign_problem(field, code.source_dir, upload.foreign, "the code", knob)
 
 
 def _isolated_requirements(code: Code) -> Iterator[Problem]:
@@ -130,12 +114,10 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
                 f"the local path {channel.uri!r} does not exist (looked for {job.local(channel.uri)})",
                 "paths are relative to the job file; data in S3 starts with s3://",
             )
-        elif channel.uri is not None:
-            yield from _uploaded_input(field, channel.uri, job.local(channel.uri), channel.exclude)
     elif channel.uri is not None and not re.fullmatch(r"s3://[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9](/.*)?", channel.uri):
         yield Problem(field, f"{channel.uri!r} is no S3 uri", "write s3://bucket/prefix/ or a local path")
-    if channel.exclude and not channel.is_local:
-        yield exclude_problem(field)
+    if not channel.is_local:
+        yield from not_local(field, channel)
     if channel.file_system is not None:
         if mode != "File":
             yield Problem(field, f"a file system is read in File mode, not {mode}", f"set inputs.{name}.mode to File")
@@ -163,12 +145,6 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
         yield Problem(field, "compression is undone in Pipe mode only", f"set inputs.{name}.mode to Pipe")
     if mode != "Pipe" and channel.record_wrapper == "RecordIO":
         yield Problem(field, "RecordIO wrapping exists in Pipe mode only", f"set inputs.{name}.mode to Pipe")
-
-
-def _uploaded_input(field: Key, uri: str, path: Path, exclude: list[str]) -> Iterator[Problem]:
-    found = look(path, exclude).foreign
-    knob = f"leave it out, beside uri: exclude: {patterns_of(found, exclude)}; or, as data, give it an input of its own"
-    yield from foreign_problem(field, uri, found, "a local input", knob)
 
 
 def _texts(job: Job) -> Iterator[Problem]:

@@ -1,17 +1,19 @@
-"""What looks like a credential, which has no place in a job file."""
+"""What looks like a credential or a state: files by their path, and text.
+
+The patterns are rows of ``modules/training-job/secrets.json``, the same that Terraform refuses and that a review of a
+plan reports. They are written so that Python and RE2 read them alike.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 
 from sagefit.job.problem import Problem
 from sagefit.job.source import Key
+from sagefit.paths import SECRETS_JSON
 
-_SECRET_VALUE = re.compile(
-    r"\b(AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
-    r"|\bhf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{16,}|\bxox[abprs]-|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\."
-    r"|\bglpat-[A-Za-z0-9_-]{16,}|://[^/\s:@]+:[^/\s:@]+@"
-)
 _SECRET_NAME = {"password", "passwd", "secret", "token", "apikey", "credential", "credentials"}
 
 
@@ -29,10 +31,46 @@ def looks_secret(name: str, value: str) -> bool:
 
     References (ARNs, paths, ``s3://``) and numbers are not secrets.
     """
-    if _SECRET_VALUE.search(value):
+    if _values().search(value):
         return True
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().replace("-", "_").split("_")
     named = bool(_SECRET_NAME & set(words)) or {"api", "key"} <= set(words) or {"access", "key"} <= set(words)
     refers = words[-1] in {"name", "id", "arn", "type", "pooling"}  # to a secret, or to a token of a text
     opaque = bool(re.fullmatch(r"[^\s/:]{8,}", value)) and not re.fullmatch(r"[\d.]+|<[^<>]+>", value)
     return named and opaque and not refers
+
+
+def secret_file(path: str) -> str | None:
+    """What a file is that holds credentials or a state, told by its path with slashes; None for any other."""
+    if not _any_file().search(path):
+        return None
+    return next(what for what, pattern in _table()["files"].items() if re.search(f"(?i){pattern}", path))
+
+
+def secret_texts() -> dict[str, re.Pattern[str]]:
+    """What credentials are that text can hold, with their patterns, which begin with what stands before them."""
+    return {what: re.compile(_at_start(pattern)) for what, pattern in _table()["contents"].items()}
+
+
+@cache
+def _any_file() -> re.Pattern[str]:
+    return re.compile(f"(?i)(?:{'|'.join(_table()['files'].values())})")
+
+
+@cache
+def _values() -> re.Pattern[str]:
+    rows = {**_table()["contents"], **_table()["fields"]}
+    return re.compile(_at_start("|".join(pattern for what, pattern in rows.items() if what not in _BY_NAME)))
+
+
+_BY_NAME = ("a secret key of AWS, by its name", "a certificate")  # names are judged as words here, see `looks_secret`
+
+
+def _at_start(pattern: str) -> str:
+    return f"(?:^|[^A-Za-z0-9])(?:{pattern})"
+
+
+@cache
+def _table() -> dict[str, dict[str, str]]:
+    loaded: dict[str, dict[str, str]] = json.loads(SECRETS_JSON.read_text(encoding="utf-8"))
+    return loaded

@@ -1,42 +1,60 @@
-"""What of a folder on this machine is uploaded, and the folders in it that belong to this machine alone.
+"""What of a file or folder on this machine is uploaded, and what in it is not for a bucket.
 
 Patterns are those of Terraform's ``fileset``, which uploads what they do not leave out.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
+import stat
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.filesize import decimal
-
-from sagefit.job.problem import Problem
+from sagefit.job.left_out import ALWAYS_EXCLUDED, LeftOut, pattern_of
 from sagefit.job.source import Key
 
-ALWAYS_EXCLUDED = (
-    "**/.git/**",
-    "**/.venv/**",
-    "**/.terraform/**",
-    "**/.ipynb_checkpoints/**",
-    "**/__pycache__/**",
-    "**/.mypy_cache/**",
-    "**/.pytest_cache/**",
-    "**/.ruff_cache/**",
-    "**/*.pyc",
-    "**/*.pyo",
-    "**/*.tfstate",
-    "**/.DS_Store",
-)
-"""Of code; ``modules/training-job/objects.tf`` leaves out the same."""
+MOST_FILES = 1000
+"""Of one upload; ``modules/training-job/state-machine.tf`` refuses more."""
 
-_MOST_SEEN = 100_000  # entries of a folder; Terraform uploads 1,000 files and refuses more
-_MOST_NAMED = 3
+_MOST_SEEN = 100_000  # entries of a folder
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file or folder that a job has uploaded: code, or local data.
+
+    ``written`` is its path as it stands in the job file at ``field``, ``exclude`` and ``allowed`` are the lists beside
+    it. ``allowed`` names files that look like secrets and are none.
+    """
+
+    what: str
+    field: Key
+    written: str
+    path: Path
+    exclude: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    is_code: bool = False
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Everything that leaves files out."""
+        return (*ALWAYS_EXCLUDED, *self.exclude) if self.is_code else self.exclude
+
+    @property
+    def knob(self) -> Key:
+        """Where ``exclude`` and ``allow_sensitive`` stand."""
+        return self.field[:-1] if self.is_code else self.field
+
+    def files(self) -> list[Path]:
+        """The files that are uploaded, sorted. Links to folders are not followed."""
+        return shipped(self.path, self.patterns) if self.path.is_dir() else [self.path]
+
+    def name(self, path: Path) -> str:
+        """The path of one of them in the upload, as patterns and ``allowed`` have it."""
+        return path.name if path == self.path else path.relative_to(self.path).as_posix()
 
 
 @dataclass(frozen=True)
@@ -49,8 +67,7 @@ class Kind:
 
     def pattern(self, folder: str) -> str:
         """What leaves ``folder`` out."""
-        written = re.sub(r"[\\*?\[{]", r"\\\g<0>", folder)
-        return f"**/{self.name}/**" if self.name else f"{written}/**"
+        return f"**/{self.name}/**" if self.name else f"{pattern_of(folder)}/**"
 
 
 FOREIGN = (
@@ -69,46 +86,34 @@ class Found:
     size: int
 
 
-@dataclass(frozen=True)
-class Upload:
-    """What a look at a folder found: links by their paths in it, and foreign folders."""
+@dataclass
+class Look:
+    """What a look at an upload found, by paths in it.
 
-    links: list[str]
-    foreign: list[Found]
+    ``links`` are all links; ``files`` the bytes of each file, those that links lead to included; ``special`` what is
+    neither file nor folder, with its kind; ``foreign`` folders whose files are not among ``files``.
+    """
 
-
-class _LeftOut:
-    """Which files and folders patterns leave out. One that Terraform will not understand leaves out nothing."""
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        self._files, self._folders = [], []
-        for pattern in patterns:
-            with suppress(re.error):
-                self._files.append(re.compile(_regex(pattern)))
-                if pattern.endswith("/**"):
-                    self._folders.append(re.compile(_regex(pattern[:-3])))
-
-    def file(self, name: str) -> bool:
-        return any(pattern.fullmatch(name) for pattern in self._files)
-
-    def folder(self, name: str) -> bool:
-        """Whether nothing below it is uploaded."""
-        return any(pattern.fullmatch(name) for pattern in self._folders)
+    links: list[str] = field(default_factory=list)
+    foreign: list[Found] = field(default_factory=list)
+    special: list[tuple[str, str]] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
 
 
 def shipped(root: Path, exclude: Iterable[str]) -> list[Path]:
     """The files of the folder ``root`` that are uploaded, sorted. Links to folders are not followed."""
-    return sorted(root / name for name, _ in _files(root, "", _LeftOut(exclude)))
+    return sorted(root / name for name, _ in _files(root, "", LeftOut(exclude)))
 
 
-def look(root: Path, exclude: Iterable[str]) -> Upload:
-    """Look once through what is uploaded of the folder ``root``, level by level, so that what lies near is found first.
+def look(root: Path, exclude: Iterable[str]) -> Look:
+    """Look once through what is uploaded of ``root``, level by level, so that what lies near is found first.
 
-    Links and what is left out are not followed. ``root`` itself is not foreign: the job file names it.
+    Links to folders and what is left out are not followed. ``root`` itself is not foreign: the job file names it.
     """
-    left_out, seen = _LeftOut(exclude), 0
-    links: list[str] = []
-    foreign: list[Found] = []
+    left_out, seen, found = LeftOut(exclude), 0, Look()
+    if not root.is_dir():
+        found.files[root.name] = root.stat().st_size
+        return found
     waiting = deque([""])
     while waiting and seen < _MOST_SEEN:
         folder = waiting.popleft()
@@ -117,43 +122,39 @@ def look(root: Path, exclude: Iterable[str]) -> Upload:
         kind = _kind(folder, inside)
         if kind:
             sizes = [entry.stat().st_size for _, entry in _files(root, folder, left_out)]
-            foreign += [Found(kind, folder, sum(sizes))] if sizes else []
+            found.foreign += [Found(kind, folder, sum(sizes))] if sizes else []
             continue
         for name, entry in inside:
-            if entry.is_symlink():
-                links += [] if left_out.file(name) or left_out.folder(name) else [name]
-            elif entry.is_dir() and not left_out.folder(name):
-                waiting.append(name)
-    return Upload(links, foreign)
+            if entry.is_dir(follow_symlinks=False):
+                if not left_out.folder(name):
+                    waiting.append(name)
+            elif not left_out.file(name) and not left_out.folder(name):
+                _note(found, name, entry)
+    return found
 
 
-def foreign_problem(field: Key, root: str, found: Sequence[Found], of: str, knob: str) -> Iterator[Problem]:
-    """The problem of an upload, ``root`` in the job file, that has foreign folders in it."""
-    groups: dict[str, list[Found]] = {}
-    for one in found:
-        groups.setdefault(one.kind.pattern(one.folder), []).append(one)
-    if groups:
-        said = [_said(group) for group in groups.values()]
-        rest = [f"{len(said) - _MOST_NAMED} more"] if len(said) > _MOST_NAMED else []
-        names = ", and ".join([*said[:_MOST_NAMED], *rest])
-        yield Problem(field, f"{root!r} holds {names}, and every file of {of} is uploaded", knob)
+def kind_of(mode: int) -> str | None:
+    """What a file of this mode is; None for a file or folder."""
+    return next((what for test, what in _SPECIAL if test(mode)), None)
 
 
-def exclude_problem(field: Key) -> Problem:
-    """The problem of an input that is not local and leaves files out."""
-    message = "leaves files of a local path out, and this input has none"
-    return Problem((*field, "exclude"), message, "remove it, or give a local path as uri")
+_SPECIAL = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
-def patterns_of(found: Iterable[Found], exclude: Iterable[str]) -> str:
-    """``exclude`` with what leaves ``found`` out too, as people write it in a job file."""
-    patterns = dict.fromkeys([*exclude, *(one.kind.pattern(one.folder) for one in found)])
-    return json.dumps(list(patterns), ensure_ascii=False)
-
-
-def _said(group: Sequence[Found]) -> str:
-    more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    return f"{group[0].kind.what}, {group[0].folder}{more} ({decimal(sum(one.size for one in group))})"
+def _note(found: Look, name: str, entry: os.DirEntry[str]) -> None:
+    if entry.is_symlink():
+        found.links.append(name)
+    with suppress(OSError):  # a link to itself, or a file that has gone
+        status = entry.stat()
+        if special := kind_of(status.st_mode):
+            found.special.append((name, special))
+        elif stat.S_ISREG(status.st_mode):
+            found.files[name] = status.st_size
 
 
 def _kind(folder: str, inside: Iterable[tuple[str, os.DirEntry[str]]]) -> Kind | None:
@@ -161,7 +162,7 @@ def _kind(folder: str, inside: Iterable[tuple[str, os.DirEntry[str]]]) -> Kind |
     return next((kind for kind in FOREIGN if folder and (kind.name == name or kind.file in files)), None)
 
 
-def _files(root: Path, folder: str, left_out: _LeftOut) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _files(root: Path, folder: str, left_out: LeftOut) -> Iterator[tuple[str, os.DirEntry[str]]]:
     waiting = [folder]
     while waiting:
         for name, entry in _entries(root, waiting.pop()):
@@ -184,23 +185,3 @@ def _entries(root: Path, folder: str) -> list[tuple[str, os.DirEntry[str]]]:
         inside = sorted(found, key=lambda entry: entry.name)
         return [(f"{folder}/{entry.name}" if folder else entry.name, entry) for entry in inside]
     return []
-
-
-def _regex(glob: str) -> str:
-    """A pattern of Terraform's ``fileset`` as a regular expression."""
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
-    inside = 0
-    said = []
-    for piece in re.findall(r"\*\*/|\*\*|\[[^]]+\]|\\.|.", glob):
-        inside += {"{": 1, "}": -1}.get(piece, 0)
-        if piece in parts and (piece != "," or inside):
-            said.append(parts[piece])
-        else:
-            said.append(_class(piece) if piece[0] == "[" and len(piece) > 1 else re.escape(piece[-1]))
-    return "".join(said)
-
-
-def _class(piece: str) -> str:
-    """``[!a-z]`` as a regular expression has it, where some characters would mean sets."""
-    inside = re.sub(r"[\[&|~]|-(?=-)", r"\\\g<0>", piece[1:-1])
-    return f"[{'^' + inside[1:] if inside[0] == '!' else inside}]"

@@ -24,6 +24,7 @@ class Fields(BaseModel):
 class Code(Fields):
     """The code of a container: a folder and the script in it that starts.
 
+    ``exclude`` leaves files out. ``allow_sensitive`` names files that look like secrets and may be uploaded.
     ``offline_requirements`` says that its requirements.txt needs no network: the image has the packages, or the folder.
     """
 
@@ -31,17 +32,19 @@ class Code(Fields):
     entry_point: str
     arguments: list[str] = []
     exclude: list[str] = []
+    allow_sensitive: list[str] = []
     offline_requirements: bool = False
 
 
 class Source(Fields):
     """Where data comes from: an S3 uri, a local file or folder, or ``STEP/OUTPUT`` of a processing step.
 
-    ``exclude`` leaves files of a local folder out, as that of the code does.
+    ``exclude`` and ``allow_sensitive`` are about the files of a local folder, as those of the code are.
     """
 
     uri: str | None = None
     exclude: list[str] = []
+    allow_sensitive: list[str] = []
     step_output: str | None = Field(default=None, alias="from")
 
     @property

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from sagefit.job import Job
-from sagefit.job.uploads import ALWAYS_EXCLUDED, shipped
+from sagefit.job.left_out import ALWAYS_EXCLUDED
+from sagefit.job.uploads import shipped
 
 
 def code_digest(job: Job) -> str:

@@ -67,7 +67,7 @@ def find_run(reference: str) -> Run:
     """
     names = job_names()
     if reference in names or reference.endswith((".yaml", ".yml")):
-        job = load_job(reference)
+        job = load_job(reference, uploads=False)
         platform = load_platform(job.platform)
         runs = latest_runs(job.name, platform, limit=1)
         if not runs:
@@ -78,7 +78,7 @@ def find_run(reference: str) -> Run:
     scheduled = sorted((n for n in names if reference.startswith(f"{n[:22]}-")), key=len, reverse=True)
     for candidate in [stamped["job"]] if stamped else scheduled:
         if candidate in names:
-            return Run(reference, candidate, load_platform(load_job(candidate).platform))
+            return Run(reference, candidate, load_platform(load_job(candidate, uploads=False).platform))
         found = _platform_with(candidate)
         if found:
             return Run(reference, candidate, found)

@@ -135,7 +135,7 @@ def _job(name: str) -> tuple[Job | None, str]:
     if not is_file and not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
         return None, f"no job file jobs/{name}.yaml here"
     try:
-        job = load_job(name)
+        job = load_job(name, uploads=False)
     except SagefitError as error:
         return None, f"the job file cannot be read: {error.message.splitlines()[0]}"
     if job.memory is None:

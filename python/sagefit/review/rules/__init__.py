@@ -17,6 +17,7 @@ from sagefit.review.rules import (
     secrets,
     stateful,
     trust,
+    uploads,
 )
 from sagefit.review.rules.context import Context
 from sagefit.review.rules.table import SEVERITIES, Hit, Rule, Severity, place, rules
@@ -34,6 +35,7 @@ _OF_A_CHANGE = (
     alarms.judge,
     secrets.judge,
     lifecycles.judge,
+    uploads.judge,
 )
 _OF_A_PLAN = (planned.of_plan, secrets.outputs, drift.of_plan)
 

@@ -1,0 +1,68 @@
+"""Patterns that leave files out, as Terraform's ``fileset`` reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+
+ALWAYS_EXCLUDED = (
+    "**/.git/**",
+    "**/.venv/**",
+    "**/.terraform/**",
+    "**/.ipynb_checkpoints/**",
+    "**/__pycache__/**",
+    "**/.mypy_cache/**",
+    "**/.pytest_cache/**",
+    "**/.ruff_cache/**",
+    "**/*.pyc",
+    "**/*.pyo",
+    "**/*.tfstate",
+    "**/.DS_Store",
+)
+"""Of code; ``modules/training-job/objects.tf`` leaves out the same."""
+
+
+class LeftOut:
+    """Which files and folders patterns leave out. One that Terraform will not understand leaves out nothing."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._files, self._folders = [], []
+        for pattern in patterns:
+            with suppress(re.error):
+                self._files.append(re.compile(_regex(pattern)))
+                if pattern.endswith("/**"):
+                    self._folders.append(re.compile(_regex(pattern[:-3])))
+
+    def file(self, name: str) -> bool:
+        """Whether the file of this path is not uploaded."""
+        return any(pattern.fullmatch(name) for pattern in self._files)
+
+    def folder(self, name: str) -> bool:
+        """Whether nothing below it is uploaded."""
+        return any(pattern.fullmatch(name) for pattern in self._folders)
+
+
+def pattern_of(path: str) -> str:
+    """What leaves out this path and no other."""
+    return re.sub(r"[\\*?\[{]", r"\\\g<0>", path)
+
+
+def _regex(glob: str) -> str:
+    """A pattern of Terraform's ``fileset`` as a regular expression."""
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
+    inside = 0
+    said = []
+    for piece in re.findall(r"\*\*/|\*\*|\[[^]]+\]|\\.|.", glob):
+        inside += {"{": 1, "}": -1}.get(piece, 0)
+        if piece in parts and (piece != "," or inside):
+            said.append(parts[piece])
+        else:
+            said.append(_class(piece) if piece[0] == "[" and len(piece) > 1 else re.escape(piece[-1]))
+    return "".join(said)
+
+
+def _class(piece: str) -> str:
+    """``[!a-z]`` as a regular expression has it, where some characters would mean sets."""
+    inside = re.sub(r"[\[&|~]|-(?=-)", r"\\\g<0>", piece[1:-1])
+    return f"[{'^' + inside[1:] if inside[0] == '!' else inside}]"

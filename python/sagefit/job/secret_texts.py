@@ -1,0 +1,88 @@
+"""Credentials in text files: our own few patterns, and those of the library detect-secrets.
+
+Of the library only the patterns are used. Its own scanner asks services whether a secret is still valid, which would
+send it there, and takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache, lru_cache
+from pathlib import Path
+
+from sagefit.job.secrets import secret_texts
+
+SMALL = 256 * 1024
+"""Bytes of the largest file that is read."""
+
+MOST = 8 * 1024 * 1024
+"""Bytes that are read of one upload, the smallest files first; that takes some seconds."""
+
+# Words before any value, any address, and forms that ordinary text and data have too.
+_LOOSE = {
+    "ArtifactoryDetector", "CloudantDetector", "DiscordBotTokenDetector", "IbmCloudIamDetector", "IbmCosHmacDetector",
+    "IPPublicDetector", "SoftlayerDetector",
+}  # fmt: skip
+_TEMPLATE = re.compile(r"[{}<>$%*]")  # f"https://{user}:{password}@host"
+_WORD = re.compile(r"[A-Za-z0-9]")
+
+
+def secrets_in(paths: Iterable[Path]) -> dict[Path, tuple[int, str]]:
+    """The first credential of each file: its line, from 1, and what it is. Larger and binary files are not read."""
+    sizes = sorted((path.stat().st_size, path) for path in paths)
+    found, read = {}, 0
+    for size, path in sizes:
+        read += size
+        if size > SMALL or read > MOST:
+            break
+        if hit := _first(path, size, path.stat().st_mtime_ns):
+            found[path] = hit
+    return dict(sorted(found.items()))
+
+
+@lru_cache(maxsize=4096)
+def _first(path: Path, _size: int, _modified: int) -> tuple[int, str] | None:
+    """Size and time are there for the cache. What may not be read is told by Terraform."""
+    data = b"\0"
+    with suppress(OSError):
+        data = path.read_bytes()
+    if b"\0" in data:
+        return None
+    text = data.decode("utf-8", errors="replace")
+    hits = ((start, what) for what, pattern in _patterns() if (start := _start(pattern, text)) is not None)
+    if first := min(hits, default=None):
+        return text.count("\n", 0, first[0]) + 1, first[1]
+    return None
+
+
+def _start(pattern: re.Pattern[str], text: str) -> int | None:
+    """Where a match begins that stands alone and is no template for one."""
+    for match in pattern.finditer(text):
+        start, end = match.span()
+        joined = _WORD.fullmatch(text[start : start + 1]) and _WORD.fullmatch(text[start - 1 : start] or " ")
+        longer = _WORD.fullmatch(text[end - 1 : end]) and _WORD.fullmatch(text[end : end + 1])
+        if not joined and not longer and not _TEMPLATE.search(match[0]):
+            return start + (match[0][:1] == "\n")
+    return None
+
+
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    return [*secret_texts().items(), *_of_the_library()]
+
+
+def _of_the_library() -> Iterator[tuple[str, re.Pattern[str]]]:
+    from detect_secrets import plugins
+    from detect_secrets.plugins.base import RegexBasedDetector
+
+    for module in pkgutil.iter_modules(plugins.__path__, f"{plugins.__name__}."):
+        for name, kind in vars(importlib.import_module(module.name)).items():
+            ours = isinstance(kind, type) and issubclass(kind, RegexBasedDetector) and kind.__module__ == module.name
+            if ours and kind is not RegexBasedDetector and name not in _LOOSE:
+                detector = kind()
+                for pattern in detector.denylist:
+                    yield f"text of the form {detector.secret_type}", pattern
