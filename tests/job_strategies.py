@@ -11,6 +11,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from sagefit.job.environment import reserved
 from sagefit.job.model import FailureClass
 from sagefit.job.secrets import looks_secret
 from sagefit.job.values import as_text
@@ -89,7 +90,8 @@ _hyperparameters = table(
     | st.lists(_scalars | text(0, 20), max_size=3)
     | st.dictionaries(text(0, 20), _scalars, max_size=3),
 )
-_environment = table(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,20}\Z"), _scalars | text(0, 512))
+_variables = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,20}\Z").filter(lambda name: reserved(name) is None)
+_environment = table(_variables, _scalars | text(0, 512))
 _seconds = st.integers(1, 2_000_000)
 
 

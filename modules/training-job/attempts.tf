@@ -52,6 +52,11 @@ locals {
   # A description of a training job returns its environment but no tags.
   _environments = [for a in var.attempts : merge(var.environment, a.environment, tomap({ SAGEFIT_ATTEMPT = a.name }))]
 
+  # Names of variables that are not the job's to set; the table also has those
+  # that change what runs, which a review of the plan reports.
+  _variables     = jsondecode(file("${path.module}/environment.json"))
+  _reserved_name = "(${join("|", values(local._variables.reserved))})"
+
   # At the start of a word: "task-..." holds no "sk-..." token.
   _credential = "(^|[^A-Za-z0-9])(${join("|", concat(values(local._secrets.contents), values(local._secrets.fields)))})"
 

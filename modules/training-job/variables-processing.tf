@@ -87,6 +87,11 @@ variable "processing" {
   }
 
   validation {
+    condition     = !anytrue(flatten([for s in var.processing : [for k in keys(s.environment) : can(regex(local._reserved_name, k)) && !contains(local._variables.own, k)]]))
+    error_message = "processing[*].environment: ${join(", ", flatten([for s in var.processing : [for k in keys(s.environment) : k if can(regex(local._reserved_name, k)) && !contains(local._variables.own, k)]]))}: Sagefit, SageMaker and the execution role set such variables. Rename yours, or remove it."
+  }
+
+  validation {
     condition     = alltrue([for s in var.processing : length(s.environment) <= 100 && alltrue([for k, v in s.environment : can(regex("^[a-zA-Z_][a-zA-Z0-9_]{0,255}$", k)) && length(v) <= 256])])
     error_message = "processing[*].environment: at most 100 variables; a name has letters, digits and underscores and starts with no digit, and names and values have at most 256 characters (API). Pass long values as an argument or in a file of the code."
   }

@@ -72,8 +72,8 @@ variable "environment" {
   }
 
   validation {
-    condition     = alltrue([for e in concat([var.environment], var.attempts[*].environment) : !contains(keys(e), "SAGEFIT_ATTEMPT")])
-    error_message = "environment: SAGEFIT_ATTEMPT holds the name of the attempt. Rename your variable."
+    condition     = !anytrue([for k in keys(merge(concat([var.environment], var.attempts[*].environment)...)) : can(regex(local._reserved_name, k)) && !contains(local._variables.own, k)])
+    error_message = "environment: ${join(", ", [for k in keys(merge(concat([var.environment], var.attempts[*].environment)...)) : k if can(regex(local._reserved_name, k)) && !contains(local._variables.own, k)])}: Sagefit, SageMaker and the execution role set such variables. Rename yours, or remove it."
   }
 
   validation {

@@ -14,6 +14,7 @@ TRAINING_JOB_MODULE = ROOT / "modules" / "training-job"
 INSTANCES_CSV = TRAINING_JOB_MODULE / "instances.csv"
 FAILURES_JSON = TRAINING_JOB_MODULE / "failures.json"
 IMAGES_JSON = TRAINING_JOB_MODULE / "images.json"
+ENVIRONMENT_JSON = TRAINING_JOB_MODULE / "environment.json"
 SECRETS_JSON = TRAINING_JOB_MODULE / "secrets.json"
 
 

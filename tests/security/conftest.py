@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cli_runner import Sagefit
 from cloud.aws_user import GRACE_SECONDS, Aws
 from sagefit.cloud import control, record
 
@@ -43,6 +44,15 @@ def aws(cloud_home: Path) -> Iterator[Aws]:
         with pytest.MonkeyPatch.context() as patch:
             _settle(patch, cloud_home)
             control.down()
+
+
+@pytest.fixture(scope="session")
+def sagefit(aws: Aws, cloud_home: Path) -> Sagefit:
+    """The command line of the cloud's owner, with a platform."""
+    assert aws.endpoint
+    command = Sagefit(cloud_home, CLOUD="local")
+    command("platform", "apply", "--yes")
+    return command
 
 
 @pytest.fixture

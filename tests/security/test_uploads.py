@@ -201,16 +201,7 @@ def objects(aws: Aws) -> Iterator[tuple[str, bytes]]:
                 yield f"{bucket['Name']}/{version['Key']}", s3.get_object(**where)["Body"].read()
 
 
-@pytest.fixture(scope="module")
-def sagefit(aws: Aws, cloud_home: Path) -> Sagefit:
-    """The command line of the cloud's owner, with a platform."""
-    assert aws.endpoint
-    command = Sagefit(cloud_home, CLOUD="local")
-    command("platform", "apply", "--yes")
-    return command
-
-
-@pytest.mark.xdist_group("uploads")
+@pytest.mark.xdist_group("security-platform")
 def test_canaries_are_found_nowhere(sagefit: Sagefit, aws: Aws, cloud_home: Path, tmp_path: Path, request: Any) -> None:
     """A job with secrets beside its code and in its data is refused; with them left out it runs, and they stay here."""
     job = write_job(tmp_path, {"name": "canary"})
@@ -257,7 +248,7 @@ def test_canaries_are_found_nowhere(sagefit: Sagefit, aws: Aws, cloud_home: Path
     note(request, "canaries in 14 kinds of files of code and data", "ten found in S3", row)
 
 
-@pytest.mark.xdist_group("uploads")
+@pytest.mark.xdist_group("security-platform")
 def test_what_is_allowed_is_a_finding_and_a_mark(sagefit: Sagefit, tmp_path: Path, request: Any) -> None:
     changes = {"name": "allowed", "code.allow_sensitive": [".env", "notes.txt"]}
     job = write_job(tmp_path, changes)

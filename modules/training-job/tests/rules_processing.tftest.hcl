@@ -17,6 +17,16 @@ variables {
   attempts = [{ name = "first", instance_type = "ml.m5.large" }]
 }
 
+run "environment_is_not_of_sagemaker" {
+  command = plan
+
+  variables {
+    processing = [{ name = "clean", image = { uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/x:1" }, outputs = ["clean"], environment = { SM_HPS = "{}" }, instance_type = "ml.m5.large" }]
+  }
+
+  expect_failures = [var.processing]
+}
+
 run "steps_are_at_most_ten" {
   command = plan
 

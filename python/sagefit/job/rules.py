@@ -14,6 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from sagefit.catalog import instances, suggest
+from sagefit.job.environment import reserved
 from sagefit.job.groups import group_problems
 from sagefit.job.images import image_problems, processor_problems
 from sagefit.job.memory_rules import memory_problems
@@ -162,6 +163,8 @@ def _texts(job: Job) -> Iterator[Problem]:
             yield from _text(field, key, raw, 512, 512)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
+            if why := reserved(key):
+                yield Problem(field, f"no job sets this variable: {why}", "rename it, or remove it")
     for key, value in job.tags.items():
         yield from _text(("tags", key), key, value, 128, 256)
     for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):

@@ -28,7 +28,7 @@ _QUESTIONS = (
     ("data destroyed", ("stateful-", "state-machine-")),
     ("IAM and trust", ("iam-", "trust-")),
     ("public access and network", ("public-", "network-", "metadata-")),
-    ("encryption and secrets", ("encryption-", "tls-", "secret-", "job-traffic-")),
+    ("encryption and secrets", ("encryption-", "tls-", "secret-", "upload-", "job-traffic-")),
     ("versions, backups, retention", ("versioning-", "deletion-", "backup-", "retention-", "immutability-")),
     ("audit and alarms", ("audit-", "alarm-")),
     ("jobs", ("job-",)),

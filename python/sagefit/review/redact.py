@@ -26,7 +26,7 @@ _REACH = 4096  # how much of a secret is compared; it must not be longer than wh
 _CREDENTIAL = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|"
     r"hf_[A-Za-z0-9]{20,}|sk-[\w-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)|"
-    r"-----BEGIN [A-Z ]*PRIVATE KEY[\s\S]*|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)|(?i:bearer|basic)\s+[A-Za-z0-9+/=._-]{12,}"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY[\s\S]*|(?<=://)[^/\s@]+(?=@)|(?i:bearer|basic)\s+[A-Za-z0-9+/=._-]{12,}"
 )
 # What a name in a text gives away: `"password": "..."` in JSON, PASSWORD=... in a script. Not parts of ARNs.
 _ASSIGNED = re.compile(

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sagefit.review.jobs import foreign, rules
-from sagefit.review.jobs.definition import Definition, is_ours, read_definition
+from sagefit.review.jobs.definition import OWN_VARIABLE, Definition, is_ours, read_definition
 from sagefit.review.jobs.fit import Cost, Fit, cost_of, fits
 from sagefit.review.message import say
 from sagefit.review.plan import Change, Plan
 from sagefit.review.rules.table import Hit
 from sagefit.review.values import UNKNOWN, first, will_be
 
+_RUNS = re.compile(r"(?:^|\.)(?:(code)\.(?:entry_point|arguments)$|(environment|hyperparameters)\.)")
 _REGION_OF_ARN = re.compile(r"^arn:[\w-]+:\w+:([a-z]{2}(?:-[a-z]+)+-\d):")
 
 
@@ -132,12 +133,23 @@ def _region(change: Change, definition: Definition | None) -> str | None:
 
 def _words(before: Definition | None, after: Definition) -> Iterator[Word]:
     if before is None:
+        yield from (Word(word, None, after.words[word]) for word in _of_new(after.words))
         return
     order = {word: index for index, word in enumerate([*after.words, *before.words])}
     for word in sorted(order, key=lambda each: order[each]):
         old, new = before.words.get(word), after.words.get(word)
         if old != new and not word.endswith(".reason"):
             yield Word(word, old, new)
+
+
+def _of_new(words: dict[str, Any]) -> list[str]:
+    """What a new job runs and what it is told, the shortest lists first."""
+    kinds: dict[str, list[str]] = {}
+    for word, value in words.items():
+        found = _RUNS.search(word)
+        if found and value not in (None, [], "") and not word.endswith(f".{OWN_VARIABLE}"):
+            kinds.setdefault(found[1] or found[2], []).append(word)
+    return [word for kind in ("code", "environment", "hyperparameters") for word in kinds.get(kind, [])]
 
 
 def _schedule(change: Change, plan: Plan) -> Iterator[Word]:

@@ -25,6 +25,9 @@ _KINDS = (": submit", ": refused", ": refusal", ": wait", ": describe", ": judge
 
 HIDDEN = "(not shown)"
 
+OWN_VARIABLE = "SAGEFIT_ATTEMPT"
+"""What modules/training-job adds to the environment of each attempt."""
+
 
 @dataclass(frozen=True)
 class Definition:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.job.environment import leads_elsewhere, loads_code, reserved
 from sagefit.job.values import duration
-from sagefit.review.jobs.definition import Definition
+from sagefit.review.hidden import is_secret_name
+from sagefit.review.jobs.definition import HIDDEN, OWN_VARIABLE, Definition
 from sagefit.review.jobs.fit import Cost, Fit
 from sagefit.review.message import say
-from sagefit.review.rules.table import Hit
+from sagefit.review.rules.table import Hit, Severity
 
 # A word of the job file whose loss takes a protection away, and the rule that says so.
 _LOST = (
@@ -37,6 +39,7 @@ def judge(
         yield Hit("job-unreadable", say("states that Sagefit does not write: {}", list(after.strange)), "high")
     if differing := [name for name in after.words if name.endswith("(request)")]:
         yield Hit("job-unreadable", say("{}: {}", differing[0].split(".")[1], after.words[differing[0]]))
+    yield from _environment(before.words if before else {}, after.words)
     if before is None:
         if after.words.get("resources.remote_debug"):
             yield Hit("job-debug-on", say("resources.remote_debug: true"))
@@ -87,6 +90,20 @@ def _protection(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Hit]:
     gone = set(before.get("resources.security_group_ids") or ()) - set(after.get("resources.security_group_ids") or ())
     if gone and after.get("resources.security_group_ids"):
         yield Hit("job-network-lost", say("other security groups: {} is left out", sorted(gone)), "medium")
+
+
+def _environment(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Hit]:
+    """Variables that are new or have another value, and change what runs. Their values are shown: paths and hosts."""
+    for word, value in after.items():
+        _, found, name = word.rpartition("environment.")
+        if not found or name == OWN_VARIABLE or str(before.get(word)) == str(value):
+            continue
+        if why := reserved(name):
+            yield Hit("job-environment", say(f"{{}}: no job sets this variable: {why}", word), "high")
+        elif why := loads_code(name) or leads_elsewhere(name):
+            old, new = (HIDDEN if is_secret_name(name) else str(side.get(word, "not set")) for side in (before, after))
+            severity: Severity | None = "high" if loads_code(name) else None
+            yield Hit("job-environment", say(f"{{}}: {{}} → {{}}: {why}", word, old, new), severity)
 
 
 def _bucket(uri: Any) -> str:
