@@ -113,6 +113,8 @@ def _strike(strike: str, stack: Stack, held: Held, apply: subprocess.Popen[str])
         for process in stack.terraforms():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
+        if not held.reached.is_set():
+            held.release()  # an init that had just ended was not struck, and its apply goes on
         said_at_last = apply.communicate()[0]
         held.release(lost=True)
         return apply.wait(), said_at_last
