@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -21,6 +22,17 @@ SECRETS_JSON = TRAINING_JOB_MODULE / "secrets.json"
 def home() -> Path:
     """The folder for everything Sagefit writes that is not committed: ``$SAGEFIT_HOME`` or ``.sagefit``."""
     return Path(os.environ.get("SAGEFIT_HOME") or ROOT / ".sagefit").resolve()
+
+
+def shut_home() -> None:
+    """Keep others out of ``.sagefit``, also where an earlier version let them in: states and plans tell much.
+
+    A folder that ``SAGEFIT_HOME`` names is its owner's business; what Sagefit makes in it is private.
+    """
+    folder = ROOT / ".sagefit"
+    with contextlib.suppress(OSError):
+        if folder.stat().st_mode & 0o077 and folder.stat().st_uid == os.getuid():
+            folder.chmod(0o700)
 
 
 def user_cache() -> Path:

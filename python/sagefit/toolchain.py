@@ -483,7 +483,8 @@ def main() -> int:
     """Run the set-up for the command line and return its exit code."""
     signals.listen()
     try:
-        setup(paths.home())
+        setup(paths.private_folder(paths.home()))
+        paths.shut_home()
     except SagefitError as error:
         console.err.print(Text(f"error: {error.message}", style="red"), soft_wrap=True)
         if error.hint:

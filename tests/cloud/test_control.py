@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cloud.aws_user import Aws
-from sagefit.cloud import control, record
+from sagefit.cloud import control, record, scratch
 from sagefit.cloud.cli import app
 from sagefit.errors import SagefitError
 
@@ -78,11 +78,13 @@ def test_up_status_down(home: Path) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_training_does_not_outlive_a_killed_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "temporary").mkdir()
-    with monkeypatch.context() as patch:  # what is killed cannot remove its temporary files
-        patch.setenv("TMPDIR", str(tmp_path / "temporary"))
-        now, _ = control.up()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    now, _ = control.up()
     train()
+    (left,) = temporary.glob("sagefit-*")
+    assert [path.name[:2] for path in left.iterdir()] == ["c-"]
     saved = record.load()
     assert saved is not None
     os.kill(now.pid, signal.SIGKILL)
@@ -94,6 +96,25 @@ def test_training_does_not_outlive_a_killed_cloud(tmp_path: Path, monkeypatch: p
     again, started = control.up()  # the record left behind is no hindrance
     assert started
     assert again.pid != now.pid
+    assert not left.exists()
+    control.down()
+    assert list(temporary.glob("sagefit-*")) == []
+
+
+def test_a_note_of_temporary_files_removes_nothing_else(home: Path, tmp_path: Path) -> None:
+    """Somebody may have written it, or a backup brought it back."""
+    kept = [tmp_path / "other", tmp_path / "link-target"]
+    for folder in kept:
+        folder.mkdir()
+    link = tmp_path / "sagefit-link"
+    link.symlink_to(kept[1])
+    note = home / "cloud" / "temporary"
+    note.parent.mkdir(mode=0o700, parents=True)
+    for noted in (str(kept[0]), str(link), "sagefit-x", "", "/", "\0"):
+        note.write_text(noted, encoding="utf-8")
+        scratch.end()
+    assert all(folder.is_dir() for folder in kept)
+    assert link.is_symlink()
 
 
 def test_a_record_of_somebody_else_is_not_believed(home: Path) -> None:

@@ -15,6 +15,7 @@ from typer.main import get_group
 from sagefit import signals
 from sagefit.console import AWS, err, print_error, remember_cloud
 from sagefit.errors import DONE, FAILED, INTERRUPTED, INVALID, SagefitError
+from sagefit.paths import shut_home
 
 # The module whose ``app`` holds a command, or is one with commands of its own; in the order of the help page.
 COMMANDS = {
@@ -76,6 +77,7 @@ def _common(
         str, typer.Option("--cloud", envvar=["SAGEFIT_CLOUD", "CLOUD"], help="aws, or local for the embedded cloud.")
     ] = AWS,
 ) -> None:
+    shut_home()
     remember_cloud(cloud or AWS)
 
 

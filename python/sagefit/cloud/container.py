@@ -38,6 +38,7 @@ class Container:
     disk_limit: int = 0  # 0: none
     own_disk: bool = False  # a file system of that size; else its size is watched
     measure: bool = False  # keep the peak of its memory
+    scratch: Path | None = None  # where its temporary folder lies
     temporary: str = field(default="", init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _watch: MemoryWatch | None = field(default=None, init=False)
@@ -60,7 +61,8 @@ class Container:
             (self.ml / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
         for part in ("home", "work"):
             (self.folder / part).mkdir(exist_ok=True)
-        self.temporary = tempfile.mkdtemp(prefix="sagefit-")  # short: sockets in it have names of 108 bytes at most
+        # Short, because sockets in it have names of 108 bytes at most.
+        self.temporary = tempfile.mkdtemp(prefix="c-" if self.scratch else "sagefit-", dir=self.scratch)
 
     def localise(self, text: str) -> str:
         """A path below ``/opt/ml``, as it is here."""

@@ -19,7 +19,7 @@ import psutil
 
 import sagefit
 from sagefit.cloud import faults as faults_file
-from sagefit.cloud import paths, record
+from sagefit.cloud import paths, record, scratch
 from sagefit.cloud.aws_environment import NO_FILES, PROXIES, REGION, UNSET, aws_variables, no_proxy
 from sagefit.errors import FAILED, SagefitError
 from sagefit.paths import home
@@ -147,10 +147,11 @@ def down() -> bool:
 
 
 def clean_up(found: record.Record | None) -> None:
-    """Remove what an ended cloud left behind: its record, processes that carry its mark, states of what was in it."""
+    """Remove what an ended cloud left behind: record, processes that carry its mark, states, temporary files."""
     if found is not None:
         record.sweep(found.instance)
         shutil.rmtree(paths.terraform_folder(found.instance), ignore_errors=True)
+    scratch.end()
     record.remove()
 
 

@@ -35,12 +35,14 @@ class Machine:
     """The machine all hosts share.
 
     ``memory_scale`` is the part of an instance's memory that a host gets here, ``start_seconds`` how long it takes to
-    get one that is not warm. ``key`` is what hosts talk to this cloud with.
+    get one that is not warm. ``scratch`` is for what containers keep while they run, by default the system's temporary
+    folder. ``key`` is what hosts talk to this cloud with.
     """
 
     folder: Path
     memory_scale: float
     instance: str
+    scratch: Path | None = None
     own_mounts: bool = False
     start_seconds: float = 0.0
     key: Key = field(default_factory=new_key)
@@ -62,7 +64,7 @@ class Machine:
             raise JobFailedError(f"ClientError: the embedded cloud does not know {instance_type}")
         memory = int(instance.memory_gib * self.memory_scale * _GIB)
         disk = int(volume_gb * self.memory_scale * 1000**3)
-        return Container(name, folder, memory, on_line, disk, self._own_disk(disk), measure)
+        return Container(name, folder, memory, on_line, disk, self._own_disk(disk), measure, self.scratch)
 
     def _own_disk(self, size: int) -> bool:
         """Whether a host gets a file system of its own, which lies in memory."""

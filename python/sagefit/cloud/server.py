@@ -18,7 +18,7 @@ import psutil
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from sagefit.cloud import clients, extensions, namespace, paths, record
+from sagefit.cloud import clients, extensions, namespace, paths, record, scratch
 from sagefit.cloud.calls import CallLog, calls_path
 from sagefit.cloud.door import Door
 from sagefit.cloud.executor import Executor
@@ -62,6 +62,7 @@ def main() -> None:
         runs,
         memory_scale=options.memory_scale,
         instance=me.instance,
+        scratch=scratch.begin(),
         own_mounts=own_mounts,
         start_seconds=options.start_seconds,
     )
@@ -90,6 +91,7 @@ def main() -> None:
         executor.close()
         for folder in (runs, contents):
             shutil.rmtree(folder, ignore_errors=True)
+        scratch.end()
         record.remove()
         _LOG.info("ended")
         logging.shutdown()

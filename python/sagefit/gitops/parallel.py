@@ -114,7 +114,7 @@ def summarise(out: Path, outcomes: Iterable[Outcome]) -> None:
     """Write what became of each stack, for the next step of a pipeline: also where there was none to plan."""
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     told = [{"stack": outcome.key, "code": outcome.code, "summary": outcome.summary} for outcome in outcomes]
-    (out / SUMMARY).write_text(json.dumps({"stacks": told}, indent=1) + "\n", encoding="utf-8")
+    binding.private(out / SUMMARY, json.dumps({"stacks": told}, indent=1) + "\n")
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> int:
