@@ -52,13 +52,15 @@ MORE_TRAPS = (
     "<<",
     "2001-01-01",
     "\u2028",
-    "\u0085",
     "\ufeff",
     "☃",
     "𝄞",
 )
 
-_pieces = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(TRAPS + MORE_TRAPS)
+# YAML may carry control characters and those that turn the direction of text; a job file may not.
+_UNSEEN = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+_characters = st.characters(exclude_categories=["Cc", "Cs"], exclude_characters=_UNSEEN, include_characters="\t\n")
+_pieces = st.text(_characters, max_size=12) | st.sampled_from(TRAPS + MORE_TRAPS)
 _tag = st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}\Z")
 _name = st.from_regex(r"\A[a-z0-9](-?[a-z0-9]){0,9}\Z")
 
@@ -141,7 +143,9 @@ _resources = _given(
     volume_size_gb=st.integers(1, 16384),
     max_runtime=_seconds,
     checkpoints=st.booleans(),
-    checkpoint_local_path=text(),
+    checkpoint_local_path=text(1, 100, without="/")
+    .filter(lambda part: part not in (".", ".."))
+    .map("/opt/ml/{}".format),
     input_mode=st.just("File"),
     network_isolation=st.booleans(),
     output_s3_uri=text(),

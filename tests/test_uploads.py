@@ -277,9 +277,17 @@ def test_many_secrets_are_one_problem_with_one_list(tmp_path: Path) -> None:
 
 def test_the_rendered_file_would_be_uploaded_beside_the_script(tmp_path: Path) -> None:
     """It is not there before the first plan, and Terraform would refuse it in its own words."""
-    code = {"code.source_dir": ".", "code.entry_point": "src/train.py"}
-    assert "'.' holds variables of Terraform, digits.tfvars;" in refusal(write_job(tmp_path, code))
-    load_job(str(write_job(tmp_path, code | {"code.exclude": ["*.tfvars"]})))
+    data = {"inputs.train": {"uri": "."}}
+    assert "'.' holds variables of Terraform, digits.tfvars;" in refusal(write_job(tmp_path, data))
+    load_job(str(write_job(tmp_path, {"inputs.train": {"uri": ".", "exclude": ["*.tfvars"]}})))
+
+
+def test_code_never_holds_the_rendered_file(tmp_path: Path) -> None:
+    job = load_job(str(write_job(tmp_path, {"code.source_dir": ".", "code.entry_point": "src/train.py"})))
+    fill(tmp_path, "digits.tfvars", "src/digits.tfvars")
+    assert {path.suffix for path in load_job(str(job.path)).uploads[0].files()} == {".py", ".csv", ".yaml"}
+    fill(tmp_path, "src/other.tfvars")
+    assert "'.' holds variables of Terraform, src/other.tfvars;" in refusal(job.path)
 
 
 def test_what_is_only_looked_at_or_destroyed_may_hold_secrets(tmp_path: Path) -> None:

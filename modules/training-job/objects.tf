@@ -1,10 +1,11 @@
 # Code, launcher and local data reach S3 through Terraform. A digest of all
 # files is part of the key, so a run reads exactly what its plan showed.
 locals {
+  # The last one is what Sagefit renders of a job file beside the code.
   _always_excluded = [
     "**/.git/**", "**/.venv/**", "**/.terraform/**", "**/.ipynb_checkpoints/**",
     "**/__pycache__/**", "**/.mypy_cache/**", "**/.pytest_cache/**", "**/.ruff_cache/**",
-    "**/*.pyc", "**/*.pyo", "**/*.tfstate", "**/.DS_Store",
+    "**/*.pyc", "**/*.pyo", "**/*.tfstate", "**/.DS_Store", "**/${var.name}.tfvars",
   ]
 
   _source_dir = try(var.code.source_dir, null)

@@ -89,6 +89,11 @@ variable "resources" {
   }
 
   validation {
+    condition     = !can(regex("(^|/)[.]{0,2}/|/[.]{0,2}$", trimprefix(var.resources.checkpoint_local_path, "/")))
+    error_message = "resources.checkpoint_local_path: has no . or .. and no double slash, so that it stays where it says. Write it out."
+  }
+
+  validation {
     condition     = alltrue([for k in [var.resources.volume_kms_key_arn, var.resources.output_kms_key_arn] : k == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:\\d{12}:key/[a-zA-Z0-9-]+$", k))])
     error_message = "resources.volume_kms_key_arn, resources.output_kms_key_arn: the ARN of a KMS key (not an alias), so that the policy can name it."
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ pytestmark = pytest.mark.xdist_group("e2e")
 EXAMPLE = ROOT / "examples" / "quickstart"
 JOB = {
     "platform": "dev",
-    "code": {"source_dir": str(EXAMPLE), "entry_point": "train.py", "exclude": ["data/**"]},
+    "code": {"source_dir": "quickstart", "entry_point": "train.py", "exclude": ["data/**"]},
     "image": {"framework": "sklearn", "version": "1.2-1"},
-    "inputs": {name: str(EXAMPLE / "data" / name) for name in ("train", "test")},
+    "inputs": {name: f"quickstart/data/{name}" for name in ("train", "test")},
     "hyperparameters": {"epochs": 2, "cache": True},
     "resources": {
         "instance_type": ["ml.m5.large", "ml.m5.xlarge", "ml.r5.large"],
@@ -32,6 +33,7 @@ JOB = {
 
 def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, tmp_path: Path) -> None:
     job = tmp_path / "measured.yaml"
+    shutil.copytree(EXAMPLE, tmp_path / "quickstart")
     job.write_text(yaml.safe_dump(JOB), encoding="utf-8")
     sized = json.loads(world.sagefit("size", "--json", job).out)
     assert sized["chosen"] == "ml.m5.large"

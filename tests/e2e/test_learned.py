@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ EXAMPLE = ROOT / "examples" / "quickstart"
 def digits(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """A job file, and what its first run printed."""
     job = yaml.safe_load((ROOT / "jobs" / "quickstart.yaml").read_text(encoding="utf-8"))
-    job["code"] |= {"source_dir": str(EXAMPLE)}
-    job["inputs"] = {name: str(EXAMPLE / "data" / name) for name in ("train", "test")}
+    job["code"] |= {"source_dir": "quickstart"}
+    job["inputs"] = {name: f"quickstart/data/{name}" for name in ("train", "test")}
     file = tmp_path_factory.mktemp("learned") / "digits.yaml"
+    shutil.copytree(EXAMPLE, file.with_name("quickstart"))
     file.write_text(yaml.safe_dump(job | {"name": "learned"}), encoding="utf-8")
     with world.destroying(file):
         done = world.sagefit("run", file, "--yes")

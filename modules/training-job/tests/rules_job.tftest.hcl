@@ -468,6 +468,16 @@ run "max_keep_alive_within_the_api" {
   expect_failures = [var.resources]
 }
 
+run "checkpoint_path_is_written_out" {
+  command = plan
+
+  variables {
+    resources = { checkpoint_local_path = "/opt/ml/checkpoints/../.." }
+  }
+
+  expect_failures = [var.resources]
+}
+
 run "checkpoint_path_is_absolute" {
   command = plan
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sagefit.errors import SagefitError
+from sagefit.job.project import MARK
 from sagefit.paths import ROOT
 
 
@@ -82,6 +83,7 @@ class Repository:
             raise _failure(done)
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
             archive.extractall(into, filter="data")
+        (into / MARK).touch()
 
     def _git(self, *args: str) -> str:
         done = self._run(*args)

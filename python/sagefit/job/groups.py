@@ -92,7 +92,7 @@ def _attempts(job: Job) -> Iterator[Problem]:
 def _image(job: Job) -> Iterator[Problem]:
     framework, version = job.image.framework or "", job.image.version or ""
     oldest = OLDEST.get(framework)
-    numbers = re.match(r"(\d+)\.(\d+)", version)
+    numbers = re.match(r"(\d{1,6})\.(\d{1,6})", version)
     if oldest and numbers and (int(numbers[1]), int(numbers[2])) < oldest:
         yield Problem(
             ("image", "version"),

@@ -191,4 +191,4 @@ def _nearest_version(given: str, known: Iterable[str]) -> str:
 
 
 def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
+    return [int(number) for number in re.findall(r"\d{1,9}", version)]

@@ -19,8 +19,9 @@ ALWAYS_EXCLUDED = (
     "**/*.pyo",
     "**/*.tfstate",
     "**/.DS_Store",
+    "**/${var.name}.tfvars",  # what Sagefit renders of a job file that lies beside its code
 )
-"""Of code; ``modules/training-job/objects.tf`` leaves out the same."""
+"""Of code, ``${var.name}`` being the name of the job; ``modules/training-job/objects.tf`` leaves out the same."""
 
 
 class LeftOut:
@@ -41,6 +42,11 @@ class LeftOut:
     def folder(self, name: str) -> bool:
         """Whether nothing below it is uploaded."""
         return any(pattern.fullmatch(name) for pattern in self._folders)
+
+
+def always_left_out(job: str) -> tuple[str, ...]:
+    """What code of the job of this name never holds."""
+    return tuple(pattern.replace("${var.name}", job) for pattern in ALWAYS_EXCLUDED)
 
 
 def pattern_of(path: str) -> str:

@@ -14,7 +14,7 @@ from sagefit.job.model import Job
 from sagefit.job.problem import Problem, refusal
 from sagefit.job.processing import step_problems
 from sagefit.job.rules import problems
-from sagefit.job.source import Key, read
+from sagefit.job.source import Key, read, text_of
 from sagefit.job.upload_rules import upload_problems
 from sagefit.paths import JOBS, display
 
@@ -80,7 +80,7 @@ def _find(reference: str) -> Path:
 def _name_of(path: Path) -> str:
     """The name a file gives its job; the file's own name when it gives none or cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         if plain := _PLAIN_NAME.search(text):
             return plain[1]
         return str(read(path)[0].get("name", path.stem)) if _OTHER_NAME.search(text) else path.stem

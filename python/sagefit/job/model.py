@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr
 
 from sagefit.errors import SagefitError
+from sagefit.job.left_out import always_left_out
 from sagefit.job.memory_model import Memory
 from sagefit.job.problem import Problem, refusal
 from sagefit.job.processing_model import MAX_STEPS, Step
@@ -208,7 +209,9 @@ class Job(Fields):
 
     def _code(self, field: Key, what: str, code: Code) -> Upload:
         lists = tuple(code.exclude), tuple(code.allow_sensitive)
-        return Upload(what, (*field, "source_dir"), code.source_dir, self.local(code.source_dir), *lists, is_code=True)
+        place = (*field, "source_dir")
+        always = always_left_out(self.name)
+        return Upload(what, place, code.source_dir, self.local(code.source_dir), *lists, always=always)
 
     def _data(self, field: Key, what: str, source: Source) -> Upload:
         lists = tuple(source.exclude), tuple(source.allow_sensitive)

@@ -16,6 +16,9 @@ from sagefit.paths import JOBS, PLATFORMS, ROOT, display, home
 KERNEL = tuple(Path(folder) for folder in ("/proc", "/dev", "/sys"))
 """What lies there is no data: reading it may never end, or tells of other processes."""
 
+MARK = ".sagefit-tree"
+"""A file at the top of a tree that was taken out of a repository, where a checkout has ``.git``."""
+
 FIELD = "upload_folders"
 """The variable of a platform that names further folders."""
 
@@ -25,7 +28,7 @@ _DECLARED = f'variable "{FIELD}" {{\n  type    = set(string)\n  default = []\n}}
 def project_of(job_file: Path) -> Path:
     """The Git checkout around a job file; without one its project, which is the folder around ``jobs/`` or its own."""
     for folder in job_file.parents:
-        if (folder / ".git").exists():
+        if (folder / ".git").exists() or (folder / MARK).exists():
             return folder
     if job_file.is_relative_to(ROOT):
         return ROOT

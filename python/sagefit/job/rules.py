@@ -27,6 +27,7 @@ from sagefit.job.upload_rules import not_local
 from sagefit.job.values import Code, as_text, duration
 
 _OWN_CHANNELS = {"code", "sagefit"}
+_LONGEST_PATH = 4096  # CheckpointConfig, LocalPath
 
 
 def problems(job: Job) -> Iterator[Problem]:
@@ -229,6 +230,13 @@ def _resources(job: Job) -> Iterator[Problem]:
             ("resources", "warm_pool"),
             f"keeps the instance {duration(resources.warm_pool)}; the default quota of SageMaker is 1 h",
             "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+        )
+    place = resources.checkpoint_local_path
+    if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place) or len(place) > _LONGEST_PATH:
+        yield Problem(
+            ("resources", "checkpoint_local_path"),
+            f"an absolute path of at most {_LONGEST_PATH} characters, without . and .. and double slashes",
+            "write it out, such as /opt/ml/checkpoints",
         )
     schedule = job.schedule.expression if isinstance(job.schedule, Schedule) else job.schedule
     if schedule is not None and not re.fullmatch(r"(rate|cron|at)\(.+\)", schedule):

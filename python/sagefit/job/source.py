@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,23 @@ Lines = dict[Key, int]
 
 _TAGS = {"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"}
 _MOST_FOR_C = 10_000  # characters; libyaml's recursion is not guarded, and each level of nesting takes a character
+_MOST_BYTES = 500_000
+_LONGEST_NUMBER = 64  # characters; the longest that says something has 24
+_MOST_SHOWN = 40
+# Control characters but tab and line ends, and those that turn the direction of text: a diff of them can lie.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MOST_NODES = 10_000  # with every alias written out; files without aliases may have more
 
 
 def read(path: Path) -> tuple[dict[str, Any], Lines]:
     """The mapping in ``path`` and the line (from 1) of every key in it.
 
-    Raises SagefitError for unreadable files, YAML errors, duplicate keys, keys that are no strings, aliases that stand
-    for too much, and documents that are no mapping.
+    Raises SagefitError for unreadable files, files of more than 500 kB, YAML errors, duplicate keys, keys that are no
+    strings, characters that no screen shows, aliases that stand for too much, and documents that are no mapping.
     """
     lines: Lines = {}
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         root = _compose(text)
         if not isinstance(root, yaml.MappingNode) or root.tag != "tag:yaml.org,2002:map":
             raise SagefitError(
@@ -49,6 +56,18 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
         raise SagefitError(f"{display(path)}: nested too deeply, or an alias that holds itself") from error
     except yaml.YAMLError as error:  # control characters and the like have no mark
         raise SagefitError(f"{display(path)}: not valid YAML: {error}") from error
+
+
+def text_of(path: Path) -> str:
+    """The text of a job file. Raises SagefitError for one of more than 500 kB."""
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise SagefitError(
+            f"{display(path)}: a job file has at most {_MOST_BYTES:,} bytes, and this one has more",
+            hint="put long texts into a file of the code or data",
+        )
+    return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def line_of(lines: Lines, key: Key) -> int | None:
@@ -98,7 +117,11 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
-    """Refuse text that no file can hold, and what YAML 1.1 takes for a number against everybody's expectation."""
+    """Refuse text that no file can hold or no screen shows, and numbers that nobody can mean."""
+    _check_text(where, node.value)
+    if node.tag.rpartition(":")[2] in ("int", "float") and len(node.value) > _LONGEST_NUMBER:
+        message = f"{where}: {_start_of(node.value)} is a number of {len(node.value):,} characters"
+        raise SagefitError(message, hint=f"write one of at most {_LONGEST_NUMBER}, or put it in quotes")
     try:
         node.value.encode("utf-8")
         SafeConstructor().construct_object(node)
@@ -106,9 +129,22 @@ def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
         raise SagefitError(f"{where}: half of a surrogate pair is no text", hint="write the character itself") from None
     except (ValueError, KeyError, yaml.YAMLError):
         kind = node.tag.rpartition(":")[2]
-        raise SagefitError(f"{where}: {node.value!r} is no {kind}", hint="put it in quotes") from None
+        raise SagefitError(f"{where}: {_start_of(node.value)} is no {kind}", hint="put it in quotes") from None
     if node.tag == "tag:yaml.org,2002:int" and ":" in node.value:
         raise SagefitError(f"{where}: YAML reads {node.value} as a number in base 60", hint="put it in quotes")
+
+
+def _check_text(where: str, text: str) -> None:
+    if found := _UNSEEN.search(text):
+        name = unicodedata.name(found[0], "a control character").lower()
+        raise SagefitError(
+            f"{where}: the text holds U+{ord(found[0]):04X} ({name}), which no screen shows as it is",
+            hint="remove it, or put the text into a file of the code or data",
+        )
+
+
+def _start_of(text: str) -> str:
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
 
 
 def _index(file: str, node: yaml.Node, prefix: Key, lines: Lines) -> None:
@@ -130,6 +166,7 @@ def _index(file: str, node: yaml.Node, prefix: Key, lines: Lines) -> None:
             if key_node.tag != "tag:yaml.org,2002:str":
                 name = key_node.value if isinstance(key_node, yaml.ScalarNode) else "of a mapping or list"
                 raise SagefitError(f"{where}: the key {name!r} is not text", hint="put it in quotes")
+            _check_text(where, key_node.value)
             key = (*prefix, key_node.value)
             if key in lines:
                 dotted = ".".join(map(str, key))

@@ -133,7 +133,8 @@ def _leads_inside(path: Path, job: Job, folders: tuple[Path, ...], *, is_code: b
 def _named_secrets(job: Job, upload: Upload, found: Look) -> Iterator[Problem]:
     names = set(found.files)
     rendered = job.path.with_name(f"{job.name}.tfvars")
-    if rendered.is_relative_to(upload.path) and not LeftOut(upload.patterns).file(upload.name(rendered)):
+    inside_it = rendered.is_relative_to(upload.path)
+    if inside_it and not LeftOut(upload.patterns).file(upload.name(rendered)):
         names.add(upload.name(rendered))  # it is written there before the plan
     told = []
     for name in sorted(names - set(upload.allowed)):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sagefit.job.left_out import ALWAYS_EXCLUDED, LeftOut, pattern_of
+from sagefit.job.left_out import LeftOut, pattern_of
 from sagefit.job.source import Key
 
 MOST_FILES = 1000
@@ -24,7 +24,7 @@ _MOST_SEEN = 100_000  # entries of a folder
 
 @dataclass(frozen=True)
 class Upload:
-    """A file or folder that a job has uploaded: code, or local data.
+    """A file or folder that a job has uploaded: local data, or code, of which ``always`` leaves files out.
 
     ``written`` is its path as it stands in the job file at ``field``, ``exclude`` and ``allowed`` are the lists beside
     it. ``allowed`` names files that look like secrets and are none.
@@ -36,12 +36,17 @@ class Upload:
     path: Path
     exclude: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    is_code: bool = False
+    always: tuple[str, ...] = ()
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """Everything that leaves files out."""
-        return (*ALWAYS_EXCLUDED, *self.exclude) if self.is_code else self.exclude
+        return (*self.always, *self.exclude)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is code."""
+        return bool(self.always)
 
     @property
     def knob(self) -> Key:

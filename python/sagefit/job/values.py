@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)\s*([smhd])")
+_MOST_DIGITS = 10
 
 NUMBER_PATTERN = r"\d+(\.\d*)?[eE]\d+"
 NAME_PATTERN = r"^[a-z0-9](-?[a-z0-9])*$"
@@ -56,9 +57,10 @@ class Source(Fields):
 def _seconds(value: Any) -> Any:
     if isinstance(value, str):
         parts = _DURATION.findall(value)
-        if not parts or _DURATION.sub("", value).strip():
+        if not parts or _DURATION.sub("", value).strip() or any(len(number) > _MOST_DIGITS for number, _ in parts):
+            shown = value if len(value) <= 40 else f"{value[:40]}..."
             raise ValueError(
-                f"{value!r} is no duration; write for example 90s, 45m, 4h, 1h30m, 2d or a number of seconds"
+                f"{shown!r} is no duration; write for example 90s, 45m, 4h, 1h30m, 2d or a number of seconds"
             )
         return sum(int(number) * _UNITS[unit] for number, unit in parts)
     return value

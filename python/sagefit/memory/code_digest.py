@@ -8,20 +8,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from sagefit.job import Job
-from sagefit.job.left_out import ALWAYS_EXCLUDED
-from sagefit.job.uploads import shipped
 
 
 def code_digest(job: Job) -> str:
     """16 hex digits; empty for a job without code of its own, or whose folder is not there."""
-    if job.code is None:
+    code = next((upload for upload in job.uploads if upload.field == ("code", "source_dir")), None)
+    if code is None or not code.path.is_dir():
         return ""
-    root = job.local(job.code.source_dir)
     files = []
-    for path in shipped(root, (*ALWAYS_EXCLUDED, *job.code.exclude)):
+    for path in code.files():
         status = path.stat()
-        files.append((path, path.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns))
-    return _digest(tuple(files)) if root.is_dir() else ""
+        files.append((path, code.name(path), status.st_size, status.st_mtime_ns))
+    return _digest(tuple(files))
 
 
 @lru_cache(maxsize=64)
