@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from cli_runner import Done, Sagefit
 from job_files import AUTO, auto_job, write_job
+from sagefit import signals
 from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, DONE, INVALID
 from sagefit.job import Job
@@ -184,6 +187,23 @@ def test_many_jobs_are_one_line_each_in_order(tmp_path: Path, sagefit: Sagefit) 
     assert (fourth["job"], fourth["chosen"]) == ("huge", None)
     assert fourth["remedies"]
     assert sagefit("size", "--json", broken, good, check=INVALID).err == ""
+
+
+def test_a_worker_of_a_pool_is_ended_and_not_interrupted() -> None:
+    """An exception in it could come while it holds a lock, and the pool would wait for ever."""
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    try:
+        signals.listen()
+        with multiprocessing.get_context("fork").Pool(1, signals.leave_to_parent) as pool:
+            found = pool.map(signal.getsignal, signals.ENDING)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert dict(zip(signals.ENDING, found, strict=True)) == {
+        signal.SIGINT: signal.SIG_IGN,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: before[signal.SIGHUP],
+    }
 
 
 def test_so_many_jobs_that_processes_share_them_come_in_order_too(tmp_path: Path, sagefit: Sagefit) -> None:

@@ -62,6 +62,17 @@ def heard(hear: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
+def leave_to_parent() -> None:
+    """In a process that was forked from one that listens: Ctrl-C is its parent's, and the others end it at once.
+
+    An exception in a worker of a pool, which is ended by SIGTERM, may come while it holds a lock that others wait for.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is _raise:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _raise(number: int, _frame: Any) -> None:
     _remember(number)
     raise KeyboardInterrupt

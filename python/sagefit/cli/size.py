@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
@@ -15,6 +14,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sagefit import signals
 from sagefit.catalog.prices import REFERENCE_REGION, checked_region
 from sagefit.console import err, out, print_error
 from sagefit.errors import DONE, SagefitError
@@ -107,8 +107,10 @@ def _all(references: list[str], region: str) -> Iterator[tuple[str, int]]:
     if len(references) < MANY or processes == 1:
         yield from map(line, references)
         return
-    with multiprocessing.Pool(processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+    with multiprocessing.Pool(processes, signals.leave_to_parent) as pool:
         yield from pool.imap(line, references, chunksize=16)
+        pool.close()
+        pool.join()
 
 
 def _line(reference: str, region: str) -> tuple[str, int]:
