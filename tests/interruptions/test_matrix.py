@@ -78,8 +78,8 @@ def _at(moment: str, stack: Stack) -> Iterator[tuple[Held, subprocess.Popen[str]
         stack.ground.gate.holding(held),
         stack.started("platform", "apply", stack.name, "--yes") as apply,
     ):
-        if moment == "init" and stack.backend == LOCAL:  # it asks for nothing
-            wait_until(lambda: apply.poll() is not None or _runs(stack, "init"))
+        if moment == "init" and stack.backend == LOCAL:  # it asks for nothing, and may have ended between two looks
+            wait_until(lambda: held.reached.is_set() or apply.poll() is not None or _runs(stack, "init"))
         else:
             held.wait()
         yield held, apply

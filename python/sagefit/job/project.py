@@ -9,7 +9,6 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from sagefit import toolchain
 from sagefit.errors import SagefitError
 from sagefit.paths import JOBS, PLATFORMS, ROOT, display, home
 
@@ -57,6 +56,8 @@ def inside(path: Path, folders: tuple[Path, ...]) -> bool:
 @lru_cache(maxsize=16)
 def _read(path: Path, _modified: int) -> tuple[Path, ...]:
     """Terraform reads its own language; a configuration of one variable needs no init."""
+    from sagefit import toolchain  # few jobs come here, and it takes longer to load than to size one
+
     with tempfile.TemporaryDirectory(prefix="sagefit-") as folder:
         (Path(folder) / "main.tf").write_text(_DECLARED, encoding="utf-8")
         done = subprocess.run(
