@@ -26,6 +26,7 @@ MOST_BYTES = 5 * 1000**3
 _MOST_NAMED = 3
 _MOST_LISTED = 20
 _STAYS = "and what is uploaded stays in the versions of a bucket"
+_FROM_TEXT = "let the script read it from Secrets Manager with the execution role; or "
 _IN_S3 = "copy the data to S3 and give its s3:// uri"
 
 
@@ -46,7 +47,7 @@ def check_texts(job: Job) -> None:
         if _is_there(upload):
             texts = secrets_in([path for path in upload.files() if upload.name(path) not in upload.allowed])
             names = [(upload.name(path), line, what) for path, (line, what) in texts.items()]
-            found += _secrets(upload, [(f"{name}:{line}", name, what) for name, line, what in names])
+            found += _secrets(upload, [(f"{name}:{line}", name, what) for name, line, what in names], _FROM_TEXT)
     if found:
         raise job.refusal(found)
 
@@ -148,8 +149,8 @@ def _named_secrets(job: Job, upload: Upload, found: Look) -> Iterator[Problem]:
             yield Problem((*upload.knob, "allow_sensitive", index), message, knob)
 
 
-def _secrets(upload: Upload, found: Sequence[tuple[str, str, str]]) -> Iterator[Problem]:
-    """``found``: where to look, the name of the file, and what it is."""
+def _secrets(upload: Upload, found: Sequence[tuple[str, str, str]], first: str = "") -> Iterator[Problem]:
+    """``found``: where to look, the name of the file, and what it is. ``first``: what helps before all else."""
     if not found:
         return
     said = [f"{what}, {where}" for where, _, what in found[:_MOST_NAMED]]
@@ -158,7 +159,7 @@ def _secrets(upload: Upload, found: Sequence[tuple[str, str, str]]) -> Iterator[
     knob = _leave_out(upload, [pattern_of(name) for name in names]) if upload.path.is_dir() else "name another file"
     allow = f"{dotted((*upload.knob, 'allow_sensitive'))}: {_json([*upload.allowed, *names])}"
     message = f"{upload.written!r} holds {', and '.join(said)}; {_STAYS}"
-    yield Problem(upload.field, message, f"{knob}; or, if nothing in it is secret, name it: {allow}")
+    yield Problem(upload.field, message, f"{first}{knob}; or, if nothing in it is secret, name it: {allow}")
 
 
 def _foreign(upload: Upload, found: Sequence[Found]) -> Iterator[Problem]:
