@@ -22,7 +22,14 @@ def job(environment: dict[str, str], **changes: Any) -> dict[str, Any]:
         request = made["States"][f"{name}: submit"]["Parameters"]
         request["Environment"] = {"SAGEFIT_ATTEMPT": name} | environment
         request["AlgorithmSpecification"] |= {
-            "ContainerArguments": ["/opt/x", "--entry-point", "train.py", "--", "--fast", "two words"]
+            "ContainerArguments": [
+                "/opt/ml/input/data/sagefit",
+                "--entry-point",
+                "train.py",
+                "--",
+                "--fast",
+                "two words",
+            ]
         }
         request |= changes
     return made
@@ -93,14 +100,14 @@ def test_each_name_is_of_one_kind() -> None:
 @pytest.mark.parametrize("name", [*LOADING, *LEADING, *(n for n in RESERVED if n != "SAGEFIT_ATTEMPT")])
 def test_a_variable_that_changes_what_runs_is_a_finding(name: str) -> None:
     severity = "medium" if name in LEADING else "high"
-    ((found, message),) = findings(None, job({name: "/opt/other"}))
+    ((found, message),) = findings(None, job({name: "/opt/ml/other"}))
     assert found == severity
     assert f"environment.{name}: " in message
-    assert findings(job({name: "/opt/other"}), job({name: "/opt/other"})) == []
+    assert findings(job({name: "/opt/ml/other"}), job({name: "/opt/ml/other"})) == []
     if name not in RESERVED:
-        ((_, message),) = findings(job({name: "/opt/old"}), job({name: "/opt/other"}))
-        assert f"environment.{name}: /opt/old → /opt/other: " in message
-        assert findings(job({name: "/opt/other"}), job({})) == []
+        ((_, message),) = findings(job({name: "/opt/ml/old"}), job({name: "/opt/ml/other"}))
+        assert f"environment.{name}: /opt/ml/old → /opt/ml/other: " in message
+        assert findings(job({name: "/opt/ml/other"}), job({})) == []
 
 
 def test_ordinary_variables_are_none() -> None:
@@ -129,7 +136,7 @@ def test_steps_and_attempts_are_judged() -> None:
     assert severity == "medium"
     assert "processing.features.environment.PIP_INDEX_URL: not set → https://packages.internal/simple" in message
     made = job({})
-    made["States"]["larger: submit"]["Parameters"]["Environment"]["LD_PRELOAD"] = "/opt/x.so"
+    made["States"]["larger: submit"]["Parameters"]["Environment"]["LD_PRELOAD"] = "/opt/ml/x.so"
     ((severity, message),) = findings(None, made)
     assert severity == "high"
-    assert "attempts.larger.environment.LD_PRELOAD: not set → /opt/x.so" in message
+    assert "attempts.larger.environment.LD_PRELOAD: not set → /opt/ml/x.so" in message
