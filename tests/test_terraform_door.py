@@ -103,3 +103,23 @@ def test_plans_and_states_are_for_their_owner(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "home/state/aws/states/dev/jobs/x.tfstate").exists()
     below = [path for path in (tmp_path / "home").rglob("*") if not path.is_symlink()]
     assert not [path for path in below if path.is_dir() and path.stat().st_mode & 0o077]
+
+
+@pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")  # python-terraform's
+@pytest.mark.parametrize("kept", [0, 10], ids=["empty", "cut"])
+def test_what_a_killed_init_left_half_written_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path / "home"))
+    root = tmp_path / "root"
+    (root / "m").mkdir(parents=True)
+    (root / "main.tf").write_text(_ROOT + 'module "m" {\n  source = "./m"\n}\n', encoding="utf-8")
+    (root / "m/main.tf").write_text('resource "terraform_data" "b" {}\n', encoding="utf-8")
+    terraform = Terraform(root, "dev/jobs/x", Target("aws", tmp_path / "home/state/aws"))
+    terraform.plan()
+    data = terraform._data
+    (data / "sagefit-init").unlink()
+    for file in [file for file in data.rglob("*") if file.is_file()]:
+        file.write_bytes(file.read_bytes()[:kept])
+    assert {change.address for change in terraform.plan().changes} == {"module.m.terraform_data.b", "terraform_data.a"}
+    assert all(json.loads(file.read_text()) for file in data.rglob("*.json"))

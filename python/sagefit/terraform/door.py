@@ -36,6 +36,7 @@ from sagefit.terraform.state_lock import StateLock
 
 _OK, _CHANGES = 0, 2
 _UNSAVED = "errored.tfstate"  # Terraform's name for a state that it could not write
+_NOTES_OF_INIT = ("terraform.tfstate", "modules/modules.json")  # backend and modules, written anew by every `init`
 _READ_BY_TERRAFORM = (".tf", ".tf.json", ".tfvars", ".tfvars.json")
 
 
@@ -211,7 +212,9 @@ class Terraform:
         stamp, fingerprint = self._data / "sagefit-init", self._fingerprint()
         if stamp.exists() and stamp.read_text(encoding="utf-8") == fingerprint:
             return
-        stamp.unlink(missing_ok=True)  # one that is killed leaves a half
+        stamp.unlink(missing_ok=True)
+        for note in _NOTES_OF_INIT:  # one that is killed leaves a half, which Terraform then refuses to read
+            (self._data / note).unlink(missing_ok=True)
         options = {"backend_config": self._backend(), "reconfigure": IsFlagged, "no_color": IsFlagged}
         self._check(self._run("initialising", "init", input=False, **options))
         stamp.write_text(fingerprint, encoding="utf-8")
