@@ -51,7 +51,7 @@ class Aws:
         principal = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [principal]}
         self.client("iam").create_role(RoleName="execution", AssumeRolePolicyDocument=json.dumps(trust))
-        allow = {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole"], "Resource": "*"}
+        allow = {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole", "s3:*"], "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
         self.client("iam").put_role_policy(RoleName="execution", PolicyName="states", PolicyDocument=policy)
         for bucket in ("data", "artifacts", "checkpoints"):

@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError
 from cloud.aws_user import ROLE, Aws
 from sagefit.cloud import control, record
 from sagefit.cloud.door import Door
-from sagefit.cloud.keys import new_key
+from sagefit.cloud.keys import RoleKeys, new_key
 from security.conftest import note
 
 EVIL = "http://evil.example"
@@ -165,7 +165,7 @@ OTHERS = [(8080, "127.0.0.1"), (80, "127.0.0.1:8080"), (80, "[::1]"), (80, "127.
 
 @pytest.mark.parametrize(("port", "host"), [*NAMES, *OTHERS])
 def test_a_client_leaves_out_the_port_of_http_alone(port: int, host: str) -> None:
-    door = Door(port, owner=new_key(), containers=new_key())
+    door = Door(port, owner=new_key(), roles=RoleKeys())
     refusal = door.refusal({"HTTP_HOST": host, "HTTP_AUTHORIZATION": signed(door.owner.id, "s3")["Authorization"]})
     assert (refusal is None) == ((port, host) in NAMES)
 

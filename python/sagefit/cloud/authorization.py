@@ -1,20 +1,20 @@
-"""What the role of a state machine may do: its calls to SageMaker are refused here as AWS refuses them.
+"""What roles may do: calls in the name of a state machine's or a job's role are refused here as AWS refuses them.
 
 Judged are the role's inline and managed policies and its permissions boundary. Nobody else's calls are judged: whoever
-runs the embedded cloud owns it. A role that this cloud does not know is not judged either.
+runs the embedded cloud owns it. A state machine's role that this cloud does not know is not judged either.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 from moto.iam.models import ManagedPolicy, iam_backends
 
-from sagefit.cloud.policy import Call, Context, allows
+from sagefit.cloud.policy import Call, Context, allows, allows_somewhere
 
 Request = Mapping[str, Any]
 _KINDS = {
@@ -80,20 +80,32 @@ def guard(role_arn: str, region: str) -> Callable[..., None]:
     _, partition, _, _, account, _ = role_arn.split(":", 5)
 
     def refuse(params: Request, model: Any, **_: Any) -> None:
-        policies = _policies(role_arn, account, partition)
         field = next((name for name in _KINDS if name in params), None)
-        if policies is None or field is None:
+        if field is None or _policies(role_arn) is None:
             return
         job = f"arn:{partition}:sagemaker:{region}:{account}:{_KINDS[field]}/{params[field]}"
-        for call in calls_of(model.name, params, job):
-            if not all(allows(group, call) for group in policies):
-                raise _denied(role_arn, call, model.name)
+        if why := denial(role_arn, calls_of(model.name, params, job)):
+            raise _error(why, model.name)
 
     return refuse
 
 
-def _policies(role_arn: str, account: str, partition: str) -> list[list[dict[str, Any]]] | None:
+def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> str:
+    """Why the first of some calls that a role may not make is refused; empty if it may make all.
+
+    A call with the resource "" is judged by its action. A role that is gone may do nothing.
+    """
+    groups = _policies(role_arn) or [[]]
+    for call in calls:
+        judge = allows if call.resource else allows_somewhere
+        if not all(judge(group, call) for group in groups):
+            return _denied(role_arn, session, call)
+    return ""
+
+
+def _policies(role_arn: str) -> list[list[dict[str, Any]]] | None:
     """Groups of policies that all have to allow a call: those of the role, and its boundary; None for no such role."""
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
     backend = iam_backends[account][partition]
     role = next((role for role in list(backend.roles.values()) if role.arn == role_arn), None)
     if role is None:
@@ -108,13 +120,17 @@ def _document(policy: ManagedPolicy) -> str:
     return next(version.document for version in policy.versions if version.version_id == policy.default_version_id)
 
 
-def _denied(role_arn: str, call: Call, operation: str) -> ClientError:
+def _denied(role_arn: str, session: str, call: Call) -> str:
     _, partition, _, _, account, _ = role_arn.split(":", 5)
-    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/sagefit"
-    message = (
-        f"User: {who} is not authorized to perform: {call.action} on resource: {call.resource} because no "
-        f"identity-based policy allows the {call.action} action"
+    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/{session}"
+    where = f" on resource: {call.resource}" if call.resource else ""
+    return (
+        f"User: {who} is not authorized to perform: {call.action}{where} because no identity-based policy allows the "
+        f"{call.action} action"
     )
+
+
+def _error(message: str, operation: str) -> ClientError:
     answer: Any = {
         "Error": {"Code": "AccessDeniedException", "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": 400, "RequestId": str(uuid.uuid4())},

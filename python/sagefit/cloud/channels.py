@@ -21,13 +21,13 @@ def fill(job: TrainingJob, container: Container) -> list[pipes.Stream]:
         mode, name = mode_of(job, channel), str(channel["ChannelName"])
         host, hosts = readers.index(container.name), len(readers)
         if mode == "Pipe":
-            streams.append(pipes.Stream(pipes.Channel(job.region, channel, host, hosts), data))
+            streams.append(pipes.Stream(pipes.Channel(job.s3, channel, host, hosts), data))
         elif mode == "FastFile":
             beside = container.folder.with_name(f"{container.name}-fastfile") / name
-            storage.download_channel(job.region, channel, beside, host, hosts)
+            storage.download_channel(job.s3, channel, beside, host, hosts)
             _mount(beside, data / name)
         else:
-            storage.download_channel(job.region, channel, data / name, host, hosts)
+            storage.download_channel(job.s3, channel, data / name, host, hosts)
     return streams
 
 

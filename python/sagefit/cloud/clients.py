@@ -14,15 +14,17 @@ from botocore.config import Config
 from moto.settings import moto_server_port
 
 from sagefit.cloud import authorization
-from sagefit.cloud.keys import Key, new_key
+from sagefit.cloud.keys import Key, RoleKeys, new_key
 
 #: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
 INTERNAL_AGENT = "sagefit-executor"
 
 _lock = threading.Lock()
-_clients: dict[tuple[str, str, str | None], Any] = {}
+_clients: dict[tuple[str, ...], Any] = {}
 #: The key of whoever runs this cloud; its own parts ask with it too.
 OWNER: Key = new_key()
+#: The keys of execution roles.
+ROLES = RoleKeys()
 
 
 def endpoint() -> str:
@@ -32,7 +34,12 @@ def endpoint() -> str:
 
 def internal(service: str, region: str) -> Any:
     """A client for the platform's own work."""
-    return _client(service, region, None)
+    return _client(service, region, OWNER)
+
+
+def for_role(service: str, region: str, role: str) -> Any:
+    """A client for what SageMaker does in the name of an execution role: the gateway judges its calls."""
+    return _client(service, region, ROLES.of(role))
 
 
 def for_states(region: str, service: str, state_credentials: Any) -> Any:
@@ -40,7 +47,7 @@ def for_states(region: str, service: str, state_credentials: Any) -> Any:
 
     They pass parameters on as they are, do their own retries, and their results are JSON: times are text in them.
     """
-    return _client(service, region, state_credentials.role_arn)
+    return _client(service, region, OWNER, state_credentials.role_arn)
 
 
 def _times_as_text(parsed: dict[str, Any], **_: Any) -> None:
@@ -57,18 +64,18 @@ def _as_text(value: Any) -> Any:
     return value
 
 
-def _client(service: str, region: str, role: str | None) -> Any:
-    """A client of one's own side, or with a role that of a state machine."""
-    key, internal_call = (service, region, role), role is None
+def _client(service: str, region: str, key: Key, states_role: str = "") -> Any:
+    """A client of one's own side, or with ``states_role`` that of a state machine."""
+    name, internal_call = (service, region, key.id, states_role), not states_role
     with _lock:  # sessions are not safe to share between threads, clients are
-        if key not in _clients:
+        if name not in _clients:
             make: Any = boto3.client
-            _clients[key] = make(
+            _clients[name] = make(
                 service,
                 region_name=region,
                 endpoint_url=endpoint(),
-                aws_access_key_id=OWNER.id,
-                aws_secret_access_key=OWNER.secret,
+                aws_access_key_id=key.id,
+                aws_secret_access_key=key.secret,
                 config=Config(
                     parameter_validation=internal_call,
                     retries={"total_max_attempts": 3 if internal_call else 1},
@@ -76,8 +83,8 @@ def _client(service: str, region: str, role: str | None) -> Any:
                     user_agent_extra=INTERNAL_AGENT if internal_call else None,
                 ),
             )
-            if role is not None:
-                events = _clients[key].meta.events
-                events.register("before-parameter-build.sagemaker", authorization.guard(role, region))
+            if states_role:
+                events = _clients[name].meta.events
+                events.register("before-parameter-build.sagemaker", authorization.guard(states_role, region))
                 events.register("after-call", _times_as_text)
-        return _clients[key]
+        return _clients[name]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from moto.iam.models import iam_backends
 
-from sagefit.cloud.keys import Key
+from sagefit.cloud.keys import Key, RoleKeys
 
 # What no AWS has: moto's own interface, which shows all that the cloud holds and can empty it, and the cloud's state.
 _CONTROL = ("/moto-api", "/_sagefit")
@@ -35,11 +35,11 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Door:
-    """The door of the cloud at ``port``, with the keys of its owner and of its containers."""
+    """The door of the cloud at ``port``, with the keys of its owner and of the roles of its containers."""
 
     port: int
     owner: Key
-    containers: Key
+    roles: RoleKeys
 
     def refusal(self, environ: Mapping[str, Any]) -> Refusal | None:
         """Why a request is refused; None if it may come in. Its body is not read."""
@@ -50,19 +50,19 @@ class Door:
             return Refusal("address", f"Host {ascii(host)[:100]} is not this embedded cloud: ask for {own}")
         if "HTTP_ORIGIN" in environ:
             return Refusal("page", "requests of web pages (with an Origin) are refused by the embedded cloud")
-        key = _key_of(environ)
+        key = key_of(environ)
         if key is None:
             return Refusal("unsigned", f"the embedded cloud answers signed requests only: {_ENV}")
         if _same(key, self.owner.id):
             return None
-        if not (_same(key, self.containers.id) or _was_made_here(key)):
+        if not (self.roles.role(key) or _was_made_here(key)):
             return Refusal("key", f"this access key is not of this embedded cloud; each start has new ones: {_ENV}")
         if str(environ.get("PATH_INFO", "")).startswith(_CONTROL):
             return Refusal("control", f"{' and '.join(_CONTROL)} answer the owner of the embedded cloud alone: {_ENV}")
         return None
 
 
-def _key_of(environ: Mapping[str, Any]) -> str | None:
+def key_of(environ: Mapping[str, Any]) -> str | None:
     """The id of the access key of a request: of its header, or of a URL that was signed beforehand."""
     if header := environ.get("HTTP_AUTHORIZATION"):
         found = _SIGNED.match(str(header))

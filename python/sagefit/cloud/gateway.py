@@ -25,9 +25,10 @@ from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from sagefit.cloud import authorization, role_calls
 from sagefit.cloud.calls import CallLog, kind_of
 from sagefit.cloud.clients import INTERNAL_AGENT
-from sagefit.cloud.door import Door, Refusal
+from sagefit.cloud.door import Door, Refusal, key_of
 from sagefit.cloud.record import STATUS_PATH
 from sagefit.cloud.replies import Replies, Reply
 
@@ -54,6 +55,8 @@ _UNREAD = 16 * 1024**2  # bytes of a refused request that are taken in, so that 
 _CORS = "access-control-"  # headers that would let a web page read an answer
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
+_NOT_SAID = "unknown"
+_SESSION = "SageMaker"  # what SageMaker calls its sessions with a role
 StartResponse = Callable[..., Any]
 
 
@@ -97,7 +100,9 @@ class Gateway(DomainDispatcherApplication):
             application = self.get_application(environ)
             service = getattr(application, "service", service)
             action = action_of(environ, service)
-            if kind_of(action, environ["REQUEST_METHOD"]) == "write":
+            if why := self._denial(environ, service, action):
+                body = answer.deny(environ, service, why)
+            elif kind_of(action, environ["REQUEST_METHOD"]) == "write":
                 with self._uploads if service == "s3" else nullcontext():
                     body = [self._change(environ, application, answer)]
             elif service == "s3":
@@ -118,6 +123,17 @@ class Gateway(DomainDispatcherApplication):
                 self._calls.add(began, name, action, method, answer.status)
         start_response(answer.line, [each for each in answer.headers if not each[0].lower().startswith(_CORS)])
         return body
+
+    def _denial(self, environ: dict[str, Any], service: str, action: str) -> str:
+        """Why a request with the key of an execution role is more than the role may; else empty."""
+        role = self._door.roles.role(key_of(environ))
+        if role is None:
+            return ""
+        signed_for = _signed_for(environ)
+        calls = role_calls.calls_of(
+            environ, service if signed_for == _NOT_SAID else signed_for, action, role.split(":")[1]
+        )
+        return authorization.denial(role, calls, _SESSION)
 
     def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
         """Answer a request that changes something, or say once more what an earlier try of it was answered."""
@@ -141,9 +157,9 @@ class Gateway(DomainDispatcherApplication):
 
 
 def _signed_for(environ: dict[str, Any]) -> str:
-    """The service a request was signed for."""
+    """The service a request was signed for; that of a URL signed beforehand is not said here."""
     parts = str(environ.get("HTTP_AUTHORIZATION", "")).split(",")[0].split("/")
-    return parts[3] if len(parts) == 5 else "unknown"
+    return parts[3] if len(parts) == 5 else _NOT_SAID
 
 
 class _Answer:
@@ -163,6 +179,13 @@ class _Answer:
         self.line = _STATUS_LINES[400]
         self.headers, body = _refusal(environ, service, f"{_BOTO_NAMES.get(service, service)}:{action} {why}", code)
         return [body]
+
+    def deny(self, environ: dict[str, Any], service: str, why: str) -> list[bytes]:
+        """Say in the service's own protocol that the role may not."""
+        self.line = _STATUS_LINES[403]
+        self.headers, body = _refusal(environ, service, why, *_DENIED)
+        _take_in(environ)
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
     @property
     def status(self) -> int:
@@ -208,12 +231,17 @@ def _turn_away(environ: dict[str, Any], start_response: StartResponse, refusal: 
     service = _signed_for(environ)
     codes = _CODES["s3-key" if (service, refusal.kind) == ("s3", "key") else refusal.kind]
     headers, body = _refusal(environ, service, refusal.why, *codes)
+    _take_in(environ)
+    start_response(_STATUS_LINES[403], [*headers, ("Connection", "close")])
+    return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
+
+
+def _take_in(environ: dict[str, Any]) -> None:
+    """Read what a refused request sends along."""
     length = str(environ.get("CONTENT_LENGTH") or 0)
     left = min(int(length), _UNREAD) if length.isascii() and length.isdigit() else 0
     while left > 0 and (chunk := environ["wsgi.input"].read(min(left, 2**16))):
         left -= len(chunk)
-    start_response(_STATUS_LINES[403], [*headers, ("Connection", "close")])
-    return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
 
 def _refusal(

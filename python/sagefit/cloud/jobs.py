@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
+from sagefit.cloud import clients
 from sagefit.cloud.faults import Outcome
 
 HOMOGENEOUS = "homogeneousCluster"
@@ -118,6 +119,21 @@ class TrainingJob:
     def isolated(self) -> bool:
         """Whether its containers have no network and no credentials."""
         return bool(self.request.get("EnableNetworkIsolation"))
+
+    @property
+    def role(self) -> str:
+        """The ARN of its execution role."""
+        return str(self.request["RoleArn"])
+
+    @property
+    def credentials(self) -> str | None:
+        """The role whose credentials its containers get; isolated ones get none."""
+        return None if self.isolated else self.role
+
+    @property
+    def s3(self) -> Any:
+        """S3 with the rights of its role."""
+        return clients.for_role("s3", self.region, self.role)
 
     @property
     def max_runtime(self) -> float:

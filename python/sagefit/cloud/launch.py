@@ -29,7 +29,10 @@ class Launch:
         self._command, self._framework = algorithms.command(job), algorithms.framework(job)
 
     def prepare(self, scan: Callable[[str], None]) -> None:
-        """Make the hosts and bring them their data; ``scan`` gets every line they will print."""
+        """Make the hosts and bring them their data; ``scan`` gets every line they will print.
+
+        Raises DataError where it does not come.
+        """
         job, started = self._job, int(now().timestamp())
         for name, group in job.hosts:
             self.hosts.containers.append(
@@ -47,9 +50,8 @@ class Launch:
                 container.prepare(_config(job, container.name))
                 self._keep_cache(container)
                 self.hosts.streams += channels.fill(job, container)
-            self._restore_checkpoints()
-        except storage.DataError as error:
-            raise JobFailedError(f"ClientError: {error}") from error
+            with storage.moving(storage.DOWNLOAD):
+                self._restore_checkpoints()
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
@@ -72,19 +74,23 @@ class Launch:
             asked["SAGEMAKER_MANAGED_WARMPOOL_CACHE_DIRECTORY"] = _CACHE
         for container in self.hosts:
             variables = self._machine.variables(
-                container, packages, job.region, asked, isolated=job.isolated, port=port
+                container, packages, asked, region=job.region, role=job.credentials, port=port
             )
             container.start(self._command, variables)
         for stream in self.hosts.streams:
             stream.start()
 
     def sync_checkpoints(self) -> None:
-        """Save what changed among the checkpoints."""
-        for checkpoints in self._checkpoints:
-            checkpoints.sync()
+        """Save what changed among the checkpoints. Raises DataError where S3 does not take it."""
+        with storage.moving(storage.UPLOAD):
+            for checkpoints in self._checkpoints:
+                checkpoints.sync()
 
     def save(self, *, model: bool) -> None:
-        """Upload what the job made. A failed job leaves its output and checkpoints, no model."""
+        """Upload what the job made. A failed job leaves its output and checkpoints, no model.
+
+        Raises DataError where S3 does not take it.
+        """
         job = self._job
         self.sync_checkpoints()
         target = S3Uri.parse(job.output_uri)
@@ -97,7 +103,8 @@ class Launch:
             if name == "output" and not any(storage.files_in(folder) for folder in folders):
                 continue
             where = target if packed else target / ("data" if name == "output" else name)
-            storage.upload_folders(job.region, folders, where, pack_as=packed, scratch=self._folder.parent)
+            with storage.moving(storage.UPLOAD):
+                storage.upload_folders(job.s3, folders, where, pack_as=packed, scratch=self._folder.parent)
 
     @property
     def _keeps(self) -> bool:
@@ -123,7 +130,7 @@ class Launch:
             here = container.localise(local)
             if here == local:
                 raise storage.DataError(f"CheckpointConfig.LocalPath: the embedded cloud has {ML} only, not {local}")
-            checkpoints = Checkpoints(self._job.region, target, Path(here))
+            checkpoints = Checkpoints(self._job.s3, target, Path(here))
             checkpoints.restore()
             self._checkpoints.append(checkpoints)
 

@@ -18,7 +18,6 @@ from sagefit.cloud import clients, images
 from sagefit.cloud.aws_environment import aws_variables
 from sagefit.cloud.container import Container
 from sagefit.cloud.ends import JobFailedError
-from sagefit.cloud.keys import Key, new_key
 from sagefit.cloud.record import INSTANCE_VARIABLE
 
 #: Seconds between SIGTERM and SIGKILL. AWS gives 120.
@@ -36,7 +35,7 @@ class Machine:
 
     ``memory_scale`` is the part of an instance's memory that a host gets here, ``start_seconds`` how long it takes to
     get one that is not warm. ``scratch`` is for what containers keep while they run, by default the system's temporary
-    folder. ``key`` is what hosts talk to this cloud with.
+    folder.
     """
 
     folder: Path
@@ -45,7 +44,6 @@ class Machine:
     scratch: Path | None = None
     own_mounts: bool = False
     start_seconds: float = 0.0
-    key: Key = field(default_factory=new_key)
     grace_seconds: float = field(default_factory=lambda: float(os.environ.get(GRACE_VARIABLE, _GRACE_SECONDS)))
 
     def host(
@@ -107,13 +105,20 @@ class Machine:
         return images.layer(base, own)
 
     def variables(
-        self, container: Container, packages: Path, region: str, asked: Mapping[str, str], *, isolated: bool, port: int
+        self,
+        container: Container,
+        packages: Path,
+        asked: Mapping[str, str],
+        *,
+        region: str,
+        role: str | None,
+        port: int,
     ) -> dict[str, str]:
         """The environment of a host's command: what the job asked for, between what it may and may not replace.
 
-        ``port`` is for the hosts of a job to meet at.
+        With ``role``, its ARN, the command asks this cloud in its name. ``port`` is for the hosts of a job to meet at.
         """
-        credentials = {} if isolated else aws_variables(clients.endpoint(), self.key, region)
+        credentials = {} if role is None else aws_variables(clients.endpoint(), clients.ROLES.of(role), region)
         return {
             "PATH": f"{packages / 'bin'}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(container.folder / "home"),

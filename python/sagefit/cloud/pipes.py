@@ -35,8 +35,8 @@ _WRITE_MILLISECONDS = 100
 class Channel:
     """What one host gets of a channel in Pipe mode. Raises DataError for what cannot be streamed."""
 
-    def __init__(self, region: str, request: dict[str, Any], host: int, hosts: int) -> None:
-        self._region, self._request, self._host, self._hosts = region, request, host, hosts
+    def __init__(self, s3: Any, request: dict[str, Any], host: int, hosts: int) -> None:
+        self._s3, self._request, self._host, self._hosts = s3, request, host, hosts
         self.name = str(request["ChannelName"])
         self._wrapped = request.get("RecordWrapperType") == "RecordIO"
         self._gzip = request.get("CompressionType") == "Gzip"
@@ -45,10 +45,8 @@ class Channel:
         augmented = self._source.get("S3DataType") == "AugmentedManifestFile"
         if augmented:
             self._check_augmented()
-        try:
-            self._items: list[Any] = self._lines() if augmented else storage.objects_of(region, request)
-        except ClientError as error:
-            raise DataError(f"Data download failed:{error}") from error
+        with storage.moving(storage.DOWNLOAD):
+            self._items: list[Any] = self._lines() if augmented else storage.objects_of(s3, request)
         if not self._items:
             raise DataError(f"Data download failed:No S3 objects found under {self._source['S3Uri']}")
 
@@ -65,7 +63,7 @@ class Channel:
 
     def _object(self, where: S3Uri) -> Iterator[bytes]:
         try:
-            with storage.read(self._region, where) as body:
+            with storage.read(self._s3, where) as body:
                 stream = gzip.GzipFile(fileobj=body, mode="rb") if self._gzip else body
                 if self._wrapped:
                     yield recordio.record(stream.read())
@@ -90,7 +88,7 @@ class Channel:
 
     def _lines(self) -> list[dict[str, Any]]:
         uri = S3Uri.parse(self._source["S3Uri"])
-        text = storage.read(self._region, uri).read().decode(errors="replace")
+        text = storage.read(self._s3, uri).read().decode(errors="replace")
         lines = []
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             try:

@@ -40,10 +40,19 @@ def allows(policies: Iterable[dict[str, Any]], call: Call) -> bool:
     return effects == {"Allow"}
 
 
+def allows_somewhere(policies: Iterable[dict[str, Any]], call: Call) -> bool:
+    """Whether some statement allows the action of a call, on whatever resource and condition."""
+    return any(
+        statement["Effect"] == "Allow" and _named(statement, "Action", _is(call.action))
+        for policy in policies
+        for statement in _list(policy["Statement"])
+    )
+
+
 def applies(statement: dict[str, Any], call: Call) -> bool:
     """Whether a statement speaks about a call."""
     return (
-        _named(statement, "Action", lambda pattern: _like(pattern.lower(), call.action.lower()))
+        _named(statement, "Action", _is(call.action))
         and _named(statement, "Resource", lambda pattern: _like(pattern, call.resource))
         and all(
             _holds(operator, key, [str(value) for value in _list(values)], call.context)
@@ -51,6 +60,10 @@ def applies(statement: dict[str, Any], call: Call) -> bool:
             for key, values in keys.items()
         )
     )
+
+
+def _is(action: str) -> Callable[[str], bool]:
+    return lambda pattern: _like(pattern.lower(), action.lower())
 
 
 def _named(statement: dict[str, Any], element: str, matches: Callable[[str], bool]) -> bool:

@@ -50,6 +50,8 @@ class ProcessingRun:
             job.finish(end.status, message=self._message())
         except JobFailedError as failure:
             job.finish("Failed", reason=str(failure), message=self._message())
+        except storage.DataError as error:
+            job.finish("Failed", reason=f"ClientError: {error}", message=self._message())
         except Exception:
             if not self._closing.is_set():
                 _LOG.exception("processing job %s", job.name)
@@ -89,7 +91,7 @@ class ProcessingRun:
             container.start(
                 command,
                 self._machine.variables(
-                    container, packages, self._job.region, asked, isolated=self._job.isolated, port=port
+                    container, packages, asked, region=self._job.region, role=self._job.credentials, port=port
                 ),
             )
         self._job.start()
@@ -109,20 +111,17 @@ class ProcessingRun:
                     on_line=self._hosts.log(f"{job.name}/{name}-{started}", lambda _line: None),
                 )
             )
-        try:
-            for index, container in enumerate(self._hosts):
-                container.prepare({})
-                self._configure(container, names)
-                for given in job.request.get("ProcessingInputs", []):
-                    target = _here(container, given["S3Input"]["LocalPath"])
-                    storage.download_channel(job.region, _channel(given), target, index, len(names))
-                for output in job.outputs:
-                    folder = _here(container, output["LocalPath"])
-                    folder.mkdir(parents=True, exist_ok=True)
-                    if output["S3UploadMode"] == "Continuous":
-                        self._followed.append(Checkpoints(job.region, S3Uri.parse(output["S3Uri"]), folder))
-        except storage.DataError as error:
-            raise JobFailedError(f"ClientError: {error}") from error
+        for index, container in enumerate(self._hosts):
+            container.prepare({})
+            self._configure(container, names)
+            for given in job.request.get("ProcessingInputs", []):
+                target = _here(container, given["S3Input"]["LocalPath"])
+                storage.download_channel(job.s3, _channel(given), target, index, len(names))
+            for output in job.outputs:
+                folder = _here(container, output["LocalPath"])
+                folder.mkdir(parents=True, exist_ok=True)
+                if output["S3UploadMode"] == "Continuous":
+                    self._followed.append(Checkpoints(job.s3, S3Uri.parse(output["S3Uri"]), folder, deletes=False))
 
     def _configure(self, container: Container, names: list[str]) -> None:
         """The files of ``/opt/ml/config``."""
@@ -158,8 +157,9 @@ class ProcessingRun:
 
     def _follow(self) -> None:
         self._hosts.flush()
-        for output in self._followed:
-            output.sync()
+        with storage.moving(storage.UPLOAD):
+            for output in self._followed:
+                output.sync()
 
     def _upload(self) -> None:
         """Bring the outputs to S3. Hosts that wrote files of one name: the first host's stays."""
@@ -167,7 +167,8 @@ class ProcessingRun:
             if output["S3UploadMode"] == "EndOfJob":
                 folders = [_here(container, output["LocalPath"]) for container in self._hosts]
                 target = S3Uri.parse(output["S3Uri"].rstrip("/"))
-                storage.upload_folders(self._job.region, folders, target, pack_as=None, scratch=self._folder)
+                with storage.moving(storage.UPLOAD):
+                    storage.upload_folders(self._job.s3, folders, target, pack_as=None, scratch=self._folder)
 
     def _check_stop(self) -> None:
         if self._job.stop_requested.is_set() or self._closing.is_set():

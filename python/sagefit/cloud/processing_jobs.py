@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from sagefit.cloud import clients
 from sagefit.cloud.faults import Outcome
 from sagefit.cloud.jobs import ENDED, now
 
@@ -51,6 +52,21 @@ class ProcessingJob:
     def isolated(self) -> bool:
         """Whether its containers have no network and no credentials."""
         return bool(self.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))
+
+    @property
+    def role(self) -> str:
+        """The ARN of its execution role."""
+        return str(self.request["RoleArn"])
+
+    @property
+    def credentials(self) -> str | None:
+        """The role whose credentials its containers get; isolated ones get none."""
+        return None if self.isolated else self.role
+
+    @property
+    def s3(self) -> Any:
+        """S3 with the rights of its role."""
+        return clients.for_role("s3", self.region, self.role)
 
     @property
     def max_runtime(self) -> float:

@@ -72,7 +72,7 @@ def main() -> None:
     def status() -> dict[str, object]:
         return {"instance": me.instance, **executor.counts()}
 
-    door = Door(options.port, owner=me.key, containers=machine.key)
+    door = Door(options.port, owner=me.key, roles=clients.ROLES)
     gateway = Gateway(CallLog(calls_path()), door, status)
     server = make_server(
         "127.0.0.1", options.port, gateway, threaded=True, request_handler=_QuietHandler, fd=options.fd

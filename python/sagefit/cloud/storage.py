@@ -1,4 +1,7 @@
-"""A training job's data: from S3 into the container before, back to S3 during and after."""
+"""A training job's data: from S3 into the container before, back to S3 during and after.
+
+``s3`` is a client with the rights of the job's execution role: in its name SageMaker moves the data.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from boto3.exceptions import S3UploadFailedError
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
-from sagefit.cloud import clients
-
 _Item = TypeVar("_Item")
+
+#: How SageMaker begins to tell that data did not come, and that artifacts did not go.
+DOWNLOAD, UPLOAD = "Data download", "Artifact upload"
 
 #: Copies of checkpoints up to this many bytes are not written to disk.
 _KEPT_IN_MEMORY = 16 << 20
@@ -26,6 +32,15 @@ _IN_PARTS = TransferConfig(use_threads=False)
 
 class DataError(Exception):
     """Data that cannot be brought to the container or back; the text is for ``FailureReason``."""
+
+
+@contextmanager
+def moving(what: str) -> Iterator[None]:
+    """Within it an error of S3 is a DataError: ``what`` failed."""
+    try:
+        yield
+    except (ClientError, S3UploadFailedError) as error:
+        raise DataError(f"{what} failed:{error}") from error
 
 
 class S3Uri(NamedTuple):
@@ -46,10 +61,14 @@ class S3Uri(NamedTuple):
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
 
+    def arn(self, partition: str) -> str:
+        """The ARN of the object; of the bucket where the key is empty."""
+        return f"arn:{partition}:s3:::{self.bucket}" + (f"/{self.key}" if self.key else "")
 
-def keys_under(region: str, prefix: S3Uri) -> Iterator[str]:
+
+def keys_under(s3: Any, prefix: S3Uri) -> Iterator[str]:
     """All keys that begin with a prefix, sorted; without the empty objects that stand for folders."""
-    pages = clients.internal("s3", region).get_paginator("list_objects_v2")
+    pages = s3.get_paginator("list_objects_v2")
     for page in pages.paginate(Bucket=prefix.bucket, Prefix=prefix.key):
         yield from (item["Key"] for item in page.get("Contents", []) if not item["Key"].endswith("/"))
 
@@ -61,7 +80,7 @@ def relative_name(prefix: str, key: str) -> str:
     return key[prefix.rfind("/") + 1 :]
 
 
-def objects_of(region: str, channel: dict[str, Any]) -> list[tuple[S3Uri, str]]:
+def objects_of(s3: Any, channel: dict[str, Any]) -> list[tuple[S3Uri, str]]:
     """All objects of a channel in their order, each with its path below the channel's folder."""
     source = channel["DataSource"].get("S3DataSource")
     name = channel["ChannelName"]
@@ -69,21 +88,19 @@ def objects_of(region: str, channel: dict[str, Any]) -> list[tuple[S3Uri, str]]:
         raise DataError(f"channel {name}: the embedded cloud has no file systems, use S3")
     uri = S3Uri.parse(source["S3Uri"])
     if source["S3DataType"] == "S3Prefix":
-        return [(uri._replace(key=key), relative_name(uri.key, key)) for key in keys_under(region, uri)]
+        return [(uri._replace(key=key), relative_name(uri.key, key)) for key in keys_under(s3, uri)]
     if source["S3DataType"] == "ManifestFile":
-        return list(_manifest(region, uri))
+        return list(_manifest(s3, uri))
     raise DataError(f"channel {name}: the embedded cloud cannot read S3DataType {source['S3DataType']}")
 
 
-def download_channel(region: str, channel: dict[str, Any], folder: Path, host: int, hosts: int) -> int:
+def download_channel(s3: Any, channel: dict[str, Any], folder: Path, host: int, hosts: int) -> int:
     """Fill one channel's folder for one of the hosts; returns the number of objects."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        objects = part_of(objects_of(region, channel), channel, host, hosts)
+    with moving(DOWNLOAD):
+        objects = part_of(objects_of(s3, channel), channel, host, hosts)
         for where, path in objects:
-            download(region, where, _inside(folder, path))
-    except ClientError as error:
-        raise DataError(f"Data download failed:{error}") from error
+            download(s3, where, _inside(folder, path))
     if not objects and hosts == 1:
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
         raise DataError(f"Data download failed:No S3 objects found under {uri}")
@@ -96,13 +113,13 @@ def part_of(objects: list[_Item], channel: dict[str, Any], host: int, hosts: int
     return objects[host::hosts] if sharded else objects
 
 
-def read(region: str, source: S3Uri) -> Any:
+def read(s3: Any, source: S3Uri) -> Any:
     """An object as a stream of bytes."""
-    return clients.internal("s3", region).get_object(Bucket=source.bucket, Key=source.key)["Body"]
+    return s3.get_object(Bucket=source.bucket, Key=source.key)["Body"]
 
 
-def _manifest(region: str, uri: S3Uri) -> Iterator[tuple[S3Uri, str]]:
-    body = read(region, uri).read()
+def _manifest(s3: Any, uri: S3Uri) -> Iterator[tuple[S3Uri, str]]:
+    body = read(s3, uri).read()
     try:
         first, *names = json.loads(body)
         prefix = S3Uri.parse(first["prefix"])
@@ -119,16 +136,16 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-def download(region: str, source: S3Uri, path: Path) -> None:
+def download(s3: Any, source: S3Uri, path: Path) -> None:
     """Copy one object into a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        shutil.copyfileobj(read(region, source), file)
+        shutil.copyfileobj(read(s3, source), file)
 
 
-def upload(region: str, path: Path, target: S3Uri) -> None:
+def upload(s3: Any, path: Path, target: S3Uri) -> None:
     """Copy one file into an object."""
-    clients.internal("s3", region).upload_file(str(path), target.bucket, target.key, Config=_IN_PARTS)
+    s3.upload_file(str(path), target.bucket, target.key, Config=_IN_PARTS)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -136,7 +153,7 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def upload_folders(region: str, folders: Iterable[Path], target: S3Uri, *, pack_as: str | None, scratch: Path) -> None:
+def upload_folders(s3: Any, folders: Iterable[Path], target: S3Uri, *, pack_as: str | None, scratch: Path) -> None:
     """Upload several hosts' folders as one: packed into one archive, or file by file. The first host wins."""
     members: dict[str, Path] = {}
     for folder in folders:
@@ -144,11 +161,11 @@ def upload_folders(region: str, folders: Iterable[Path], target: S3Uri, *, pack_
             members.setdefault(path.relative_to(folder).as_posix(), path)
     if pack_as is None:
         for name, path in members.items():
-            upload(region, path, target / name)
+            upload(s3, path, target / name)
         return
     archive = scratch / pack_as
     _pack(members, archive)
-    upload(region, archive, target / pack_as)
+    upload(s3, archive, target / pack_as)
     archive.unlink()
 
 
@@ -168,19 +185,23 @@ def _pack(members: dict[str, Path], archive: Path) -> None:
 
 
 class Checkpoints:
-    """Keeps a local folder and an S3 prefix the same: restores before, follows changes during, also deletions."""
+    """Keeps a local folder and an S3 prefix the same: restores before, follows changes during.
 
-    def __init__(self, region: str, target: S3Uri, folder: Path) -> None:
-        self._region, self._target, self._folder = region, target, folder
+    Also deletions, where ``deletes``: checkpoints are synchronised. Outputs of processing jobs are only uploaded.
+    """
+
+    def __init__(self, s3: Any, target: S3Uri, folder: Path, *, deletes: bool = True) -> None:
+        self._s3, self._target, self._folder = s3, target, folder
+        self._deletes = deletes
         self._known: dict[str, tuple[int, int]] = {}
 
     def restore(self) -> None:
         """Bring back what earlier attempts saved."""
         self._folder.mkdir(parents=True, exist_ok=True)
         prefix = self._target._replace(key=self._target.key.rstrip("/") + "/" if self._target.key else "")
-        for key in keys_under(self._region, prefix):
+        for key in keys_under(self._s3, prefix):
             name = key[len(prefix.key) :]
-            download(self._region, prefix._replace(key=key), _inside(self._folder, name))
+            download(self._s3, prefix._replace(key=key), _inside(self._folder, name))
         self._known = self._scan()
 
     def sync(self) -> None:
@@ -194,9 +215,9 @@ class Checkpoints:
                     continue
                 if whole:
                     self._known[name] = stamp
-        for name in self._known.keys() - found.keys():
+        for name in self._known.keys() - found.keys() if self._deletes else ():
             gone = self._target / name
-            clients.internal("s3", self._region).delete_object(Bucket=gone.bucket, Key=gone.key)
+            self._s3.delete_object(Bucket=gone.bucket, Key=gone.key)
             del self._known[name]
 
     def _upload(self, name: str, stamp: tuple[int, int]) -> bool:
@@ -211,7 +232,7 @@ class Checkpoints:
             if _stamp(path) != stamp:
                 return False
             copy.seek(0)
-            clients.internal("s3", self._region).upload_fileobj(copy, target.bucket, target.key, Config=_IN_PARTS)
+            self._s3.upload_fileobj(copy, target.bucket, target.key, Config=_IN_PARTS)
         return True
 
     def _scan(self) -> dict[str, tuple[int, int]]:

@@ -16,6 +16,7 @@ from sagefit.cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
 from sagefit.cloud.jobs import TrainingJob
 from sagefit.cloud.launch import Launch
 from sagefit.cloud.machine import Machine
+from sagefit.cloud.storage import DataError
 
 _LOG = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 1.0
@@ -53,6 +54,8 @@ class TrainingWalk:
             job.finish(end.status, end.secondary, metrics=self._final(), has_model=end.keep_model)
         except JobFailedError as failure:
             job.finish("Failed", "Failed", reason=str(failure), metrics=self._final())
+        except DataError as error:
+            job.finish("Failed", "Failed", reason=f"ClientError: {error}", metrics=self._final())
         except Exception:
             if not self._closing.is_set():
                 _LOG.exception("training job %s", job.name)
@@ -111,9 +114,12 @@ class TrainingWalk:
         self._job.advance("Training")
         launch.start(packages)
         reason = self._watch(launch)
-        self._save(launch, model=reason is None)
-        if reason is not None:
-            raise JobFailedError(reason)
+        if reason is None:
+            self._save(launch, model=True)
+            return
+        with contextlib.suppress(DataError):  # why the script failed is what counts
+            self._save(launch, model=False)
+        raise JobFailedError(reason)
 
     def _listener(self, metrics: telemetry.JobMetrics) -> Callable[[str], None]:
         def listen(line: str) -> None:

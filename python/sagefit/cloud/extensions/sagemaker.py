@@ -11,7 +11,7 @@ from moto.s3.models import s3_backends
 from moto.sagemaker import urls
 from moto.sagemaker.exceptions import SagemakerClientError
 
-from sagefit.cloud import quotas, validation
+from sagefit.cloud import authorization, quotas, validation
 from sagefit.cloud.executor import Executor
 from sagefit.cloud.extensions import events
 from sagefit.cloud.extensions.processing import ProcessingRequests
@@ -19,6 +19,8 @@ from sagefit.cloud.extensions.requests import Requests, api_error, in_time, inva
 from sagefit.cloud.extensions.tuning import TuningJobs
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.jobs import ENDED, TrainingJob
+from sagefit.cloud.policy import Call
+from sagefit.cloud.storage import S3Uri
 
 _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
 _creation = threading.Lock()
@@ -120,16 +122,23 @@ class SageMaker(TuningJobs, ProcessingRequests):
 
     def _check_buckets(self, request: dict[str, Any]) -> None:
         buckets = s3_backends[self.current_account][self.partition].buckets
+        role = request["RoleArn"]
         output = request["OutputDataConfig"]["S3OutputPath"]
-        if _split(output)[0] not in buckets:
+        if S3Uri.parse(output).bucket not in buckets:
             raise invalid(f"Access denied to OutputDataConfig S3 bucket: {output}: there is no such bucket.")
+        written = Call(
+            "s3:PutObject", (S3Uri.parse(output) / request["TrainingJobName"] / "output").arn(self.partition)
+        )
+        if why := authorization.denial(role, [written]):
+            raise invalid(f"Access denied to OutputDataConfig S3 bucket: {output}: {why}.")
         for channel in request.get("InputDataConfig", []):
             source = channel["DataSource"].get("S3DataSource")
             if source is None:
                 continue
-            bucket, prefix = _split(source["S3Uri"])
+            bucket, prefix = S3Uri.parse(source["S3Uri"])
             keys = buckets[bucket].keys if bucket in buckets else {}
-            if not any(key.startswith(prefix) for key in list(keys)):
+            listed = Call("s3:ListBucket", S3Uri(bucket, "").arn(self.partition), {"s3:prefix": prefix})
+            if authorization.denial(role, [listed]) or not any(key.startswith(prefix) for key in list(keys)):
                 raise invalid(
                     f'No S3 objects found under S3 URL "{source["S3Uri"]}" given in input data source. Please ensure '
                     f"that the bucket exists in the selected region ({self.region}), that objects exist under that S3 "
@@ -169,11 +178,6 @@ def _tell(account: str, job: TrainingJob) -> None:
         resource=job.arn,
         detail=job.describe(),
     )
-
-
-def _split(uri: str) -> tuple[str, str]:
-    bucket, _, key = uri.split("://", 1)[-1].partition("/")
-    return bucket, key
 
 
 def _listed(job: TrainingJob, request: dict[str, Any]) -> bool:
