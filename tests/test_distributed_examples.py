@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -86,6 +87,34 @@ def test_fsdp_keeps_a_part_on_each_rank_and_goes_on_from_its_checkpoint(tmp_path
     resumed = ranks(2, "fsdp", tmp_path, *small, "--steps", "3")
     assert {f"rank {rank} resumed after step 2" for rank in (0, 1)} <= set(resumed.splitlines())
     assert len(losses(resumed)) == 1
+
+
+READ = """
+import sys
+sys.path[:0] = sys.argv[1:2]
+import train
+train.PlainReader(sys.argv[2]).read_metadata()
+"""
+
+
+class _Trap:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_fsdp_refuses_a_checkpoint_that_calls_a_function(tmp_path: Path) -> None:
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(_Trap(tmp_path / "ran")))
+    command = [torch_python(), "-c", READ, str(EXAMPLES / "fsdp" / "code"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "a checkpoint must not name posix.mkdir" in done.stderr
+    assert not (tmp_path / "ran").exists()
+    pickle.loads((tmp_path / ".metadata").read_bytes())
+    assert (tmp_path / "ran").exists()  # it was a trap
 
 
 @pytest.mark.full(witness="tests/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch")

@@ -1,11 +1,16 @@
-"""What the pages of the PyTorch examples promise of their training code, run by the Python of the image."""
+"""What the pages of the PyTorch examples promise of their training code, run by the Python of the image.
+
+And what holds for the code of all examples and jobs: loading a checkpoint runs none.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +95,65 @@ def test_autocast_halves_what_matrix_products_save(tmp_path: Path) -> None:
     assert "weights stay in float32" in mixed[1]
     assert 0.5 < mixed[0]["saved_mib"] / full[0]["saved_mib"] < 0.8  # logits and norms are much of so small a model
     assert mixed[0]["losses"] == pytest.approx(full[0]["losses"], rel=0.01)
+
+
+PICKLES = {f"{module}.{name}" for module in ("joblib", "pickle", "cloudpickle", "dill") for name in ("load", "loads")}
+
+
+def unpickled(code: str) -> Iterator[str]:
+    """What in a script would run the code of whoever wrote the file that it loads."""
+    tree = ast.parse(code)
+    called: dict[str, str] = {}  # by what name a script knows what
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            called |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            called |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+
+    def name_of(node: ast.AST) -> str:
+        if isinstance(node, ast.Attribute):
+            return f"{name_of(node.value)}.{node.attr}"
+        return called.get(node.id, node.id) if isinstance(node, ast.Name) else ""
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and name_of(node) in PICKLES | {"pandas.read_pickle"}:
+            yield name_of(node)
+        if isinstance(node, ast.Attribute) and node.attr == "load_states":  # of MXNet's trainer
+            yield node.attr
+        if isinstance(node, ast.Call):
+            said = {word.arg: getattr(word.value, "value", None) for word in node.keywords}
+            if said.get("allow_pickle", False) is not False:
+                yield "allow_pickle"
+            if name_of(node.func) == "torch.load" and said.get("weights_only") is not True:
+                yield "torch.load"
+            if name_of(node.func) == "torch.distributed.checkpoint.load" and "storage_reader" not in said:
+                yield "torch.distributed.checkpoint.load"  # torch's own reader unpickles .metadata
+
+
+def test_no_example_runs_code_from_a_checkpoint() -> None:
+    scripts = [path for folder in ("examples", "jobs") for path in (ROOT / folder).rglob("*.py")]
+    assert len(scripts) > 25
+    assert {str(path): found for path in scripts if (found := list(unpickled(path.read_text(encoding="utf-8"))))} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import joblib\nmodel = joblib.load(path)", "joblib.load"),
+        ("from joblib import load as get\nmodel = get(path)", "joblib.load"),
+        ("import pickle as p\nread = p.loads", "pickle.loads"),
+        ("import torch\ntorch.load(path)", "torch.load"),
+        ("import torch\ntorch.load(path, weights_only=False)", "torch.load"),
+        ("from torch import load\nload(path, weights_only=trusted)", "torch.load"),
+        ("import numpy as np\nnp.load(path, allow_pickle=True)", "allow_pickle"),
+        ("import numpy as np\nnp.load(path, allow_pickle=trusted)", "allow_pickle"),
+        ("trainer.load_states(path)", "load_states"),
+        (
+            "import torch.distributed.checkpoint as dcp\ndcp.load(state, checkpoint_id=path)",
+            "torch.distributed.checkpoint.load",
+        ),
+        ("import numpy, torch\nnumpy.load(path, allow_pickle=False), torch.load(path, weights_only=True)", ""),
+    ],
+)
+def test_what_unpickles_is_found(code: str, found: str) -> None:
+    assert ",".join(unpickled(code)) == found

@@ -1,4 +1,4 @@
-# Rendered by sagefit from mxnet.yaml. Edit that file, not this one. sha256 5248e8d771d8f39b
+# Rendered by sagefit from mxnet.yaml. Edit that file, not this one. sha256 0389206e400ec1bc
 
 name        = "mxnet"
 platform    = "dev"
@@ -10,7 +10,7 @@ channels = {
   test  = { local_path = "../examples/quickstart/data/test" }
   train = { local_path = "../examples/quickstart/data/train" }
 }
-hyperparameters    = { batch_size = "64", epochs = "10", learning_rate = "0.002" }
+hyperparameters    = { batch_size = "64", epochs = "10", learning_rate = "0.5" }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "^loss=([0-9.]+)" }, { name = "accuracy", regex = "^accuracy=([0-9.]+)" }]
 

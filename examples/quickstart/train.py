@@ -22,6 +22,8 @@ from threadpoolctl import threadpool_limits
 MIB = 1024**2
 DIGITS = np.arange(10)
 SHIFTS = [(down, right) for down in range(3) for right in range(3)]
+#: All that an SGDClassifier goes on from; the rest are settings.
+LEARNED = ("coef_", "intercept_", "classes_", "n_features_in_", "n_iter_", "t_")
 
 
 def read(*paths):
@@ -67,12 +69,21 @@ class Shards:
         return sum(features.nbytes for features, _ in self.kept.values()) / MIB
 
 
-def save(path, content):
+def save(path, classifier, done):
     """Writes a checkpoint so that an interruption leaves the old one or the new one, never half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    joblib.dump(content, part)
+    with part.open("wb") as file:
+        np.savez(file, done=done, **{name: getattr(classifier, name) for name in LEARNED})
     part.replace(path)
+
+
+def restore(path, classifier):
+    """Gives the classifier what it had learned, and tells how many shards that were."""
+    with np.load(path, allow_pickle=False) as saved:  # plain arrays: loading a checkpoint must run no code
+        for name in LEARNED:
+            setattr(classifier, name, saved[name][()])
+        return int(saved["done"])
 
 
 def train(options):
@@ -80,10 +91,10 @@ def train(options):
     expansion = RBFSampler(gamma=options.gamma, n_components=options.features, random_state=0).fit(np.zeros((1, 64)))
     shards = Shards(options.train, expansion, options.cache == "true")
     test_pictures, test_labels = read(*sorted(options.test.glob("*.csv.gz")))
-    checkpoint = options.checkpoint_dir / "checkpoint.joblib"
+    checkpoint = options.checkpoint_dir / "checkpoint.npz"
     classifier, done = SGDClassifier(alpha=options.alpha, random_state=0), 0
     if checkpoint.is_file():
-        classifier, done = joblib.load(checkpoint)
+        done = restore(checkpoint, classifier)
         epoch, number = divmod(done, len(shards))
         print(f"resumed: {done} shards are done, next is epoch {epoch + 1} shard {number + 1}")
     for step in range(done, options.epochs * len(shards)):
@@ -92,7 +103,7 @@ def train(options):
         order = np.random.default_rng(step).permutation(len(labels))
         for rows in np.array_split(order, 10):
             classifier.partial_fit(features[rows], labels[rows], classes=DIGITS)
-        save(checkpoint, (classifier, step + 1))
+        save(checkpoint, classifier, step + 1)
         print(f"epoch {epoch + 1} shard {number + 1} of {len(shards)}: kept {shards.kept_mib:.0f} MiB of features")
     model = make_pipeline(expansion, classifier)
     accuracy = model.score(test_pictures, test_labels)

@@ -75,12 +75,13 @@ def train(model, options, checkpoints, device):
     # so rank 0 alone writes it; what a rank has of its own, here its random numbers, has its number in the name.
     shared, own = checkpoints / "model.pt", checkpoints / f"rank-{rank}.pt"
     if shared.is_file():
-        state = torch.load(shared, map_location=device)
+        # Weights only: loading a checkpoint must run no code.
+        state = torch.load(shared, map_location=device, weights_only=True)
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         first = state["epoch"]
         if own.is_file():  # not there for a rank that is new
-            torch.set_rng_state(torch.load(own))
+            torch.set_rng_state(torch.load(own, weights_only=True))
         say(f"rank {rank} resumed: {first} epochs are done")
     for epoch in range(first, options.epochs):
         sampler.set_epoch(epoch)  # or every epoch has the order of the first

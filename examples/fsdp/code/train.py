@@ -7,6 +7,7 @@ device, and checkpoints are written in parts, so that no rank ever holds all of 
 
 import argparse
 import os
+import pickle
 import sys
 from pathlib import Path
 
@@ -21,6 +22,22 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 GREYS, PIXELS = 17, 64  # values of a pixel, and pixels of a picture
+#: What the list of a checkpoint's tensors is made of.
+PLAIN = {
+    "pathlib.PosixPath",
+    "pathlib._local.PosixPath",  # its name in Python 3.13
+    "torch.Size",
+    "torch.float32",
+    "torch.serialization._get_layout",
+    "torch.distributed.checkpoint.filesystem._StorageInfo",
+    "torch.distributed.checkpoint.metadata.ChunkStorageMetadata",
+    "torch.distributed.checkpoint.metadata.Metadata",
+    "torch.distributed.checkpoint.metadata.MetadataIndex",
+    "torch.distributed.checkpoint.metadata.StorageMeta",
+    "torch.distributed.checkpoint.metadata.TensorProperties",
+    "torch.distributed.checkpoint.metadata.TensorStorageMetadata",
+    "torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING",
+}
 
 
 def say(text):
@@ -81,6 +98,23 @@ def build(options, device):
     return model, model if options.sharding == "zero3" else DistributedDataParallel(model)
 
 
+class PlainUnpickler(pickle.Unpickler):
+    """Refuses a pickle that names anything else: it could be a function to call."""
+
+    def find_class(self, module, name):
+        if f"{module}.{name}" not in PLAIN:
+            raise pickle.UnpicklingError(f"a checkpoint must not name {module}.{name}")
+        return super().find_class(module, name)
+
+
+class PlainReader(distributed_checkpoint.FileSystemReader):
+    """Loading a checkpoint must run no code, and torch's own reader unpickles `.metadata` whatever it names."""
+
+    def read_metadata(self):
+        with (self.path / ".metadata").open("rb") as file:
+            return PlainUnpickler(file).load()
+
+
 def pictures(folder, device):
     """All pictures in a folder as rows of 64 grey values."""
     table = np.concatenate([np.loadtxt(path, delimiter=",") for path in sorted(Path(folder).glob("*.csv.gz"))])
@@ -97,7 +131,8 @@ def train(model, forward, options, device):
     done = max((int(path.parent.name) for path in checkpoints.glob("*/.metadata")), default=0)
     if done:
         weights, moments = get_state_dict(model, optimizer)
-        distributed_checkpoint.load({"model": weights, "optimizer": moments}, checkpoint_id=checkpoints / str(done))
+        reader = PlainReader(checkpoints / str(done))
+        distributed_checkpoint.load({"model": weights, "optimizer": moments["state"]}, storage_reader=reader)
         set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
         say(f"rank {rank} resumed after step {done}")
     for step in range(done, options.steps):
@@ -114,7 +149,8 @@ def train(model, forward, options, device):
         if (step + 1) % options.save_steps == 0 or step + 1 == options.steps:
             weights, moments = get_state_dict(model, optimizer)
             folder = checkpoints / str(step + 1)
-            distributed_checkpoint.save({"model": weights, "optimizer": moments}, checkpoint_id=folder)
+            # Tensors alone: the settings beside "state" would be read back by unpickling.
+            distributed_checkpoint.save({"model": weights, "optimizer": moments["state"]}, checkpoint_id=folder)
 
 
 def main():
