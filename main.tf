@@ -68,6 +68,7 @@ module "role" {
   source = "./modules/iam-role"
 
   context                  = local.context
+  job_policies             = var.execution_role.per_job
   kms_key_arns             = local._key_arns
   managed_policy_arns      = var.execution_role.managed_policy_arns
   network                  = { subnet_ids = var.network.subnet_ids, security_group_ids = var.network.security_group_ids }
@@ -93,6 +94,7 @@ module "alarms" {
   emails     = var.alarms.emails
   events     = var.alarms.events
   role_arn   = module.role.arn
+  job_roles  = "arn:${local.context.partition}:iam::${local.context.account_id}:role/sagefit/${var.name}/"
   thresholds = var.alarms.thresholds
   topic_key = {
     create = !local._has_key
@@ -204,7 +206,22 @@ locals {
     topic_arn              = module.alarms.topic_arn
     tags                   = local.context.tags
   })
-  _document_options = { for field, value in { upload_folders = sort(var.upload_folders) } : field => value if length(value) > 0 }
+  _document_options = merge(
+    { for field, value in { upload_folders = sort(var.upload_folders) } : field => value if length(value) > 0 },
+    { for arns in [module.role.job_policy_arns] : "job_policy_arns" => arns if var.execution_role.per_job },
+    { for shared in [local._shared_data] : "shared_data" => shared if var.execution_role.per_job && length(shared) > 0 },
+  )
+
+  # "bucket/prefix" of what jobs may use besides the platform's own three buckets.
+  _shared_data = merge(
+    { for key, bucket in var.buckets.extra : "${module.buckets.names[key]}/" => bucket.access == "read" ? "read" : "write" },
+    merge([
+      for bucket in var.execution_role.buckets : {
+        for prefix in length(bucket.prefixes) == 0 ? toset([""]) : bucket.prefixes :
+        "${bucket.name}/${prefix}" => bucket.access == "read" ? "read" : "write"
+      }
+    ]...),
+  )
 
   document_parameter = "/sagefit/${var.name}"
   _document_json     = jsonencode(local.document)
@@ -224,7 +241,7 @@ resource "aws_ssm_parameter" "document" {
   lifecycle {
     precondition {
       condition     = local._document_bytes <= 4096
-      error_message = "The platform document has about ${local._document_bytes} bytes; an SSM parameter takes 4096. Shorten tags, allowed_instance_types, upload_folders or warm_pools."
+      error_message = "The platform document has about ${local._document_bytes} bytes; an SSM parameter takes 4096. Shorten tags, allowed_instance_types, upload_folders, execution_role.buckets or warm_pools."
     }
   }
 }

@@ -35,7 +35,7 @@ output "repository_url" {
 }
 
 output "role_arn" {
-  description = "Execution role of the training containers."
+  description = "Execution role that jobs may share."
   value       = module.role.arn
 }
 

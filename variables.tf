@@ -89,6 +89,9 @@ variable "execution_role" {
     - `buckets`: existing buckets. The map key is arbitrary; `access` is `read`, `write` or `sync`, `prefixes` narrows it.
     - `repository_arns`: further ECR repositories to pull images from. Those of the AWS framework images are included.
     - `managed_policy_arns`: further policies. The map key is arbitrary.
+    - `per_job`: each job gets a role of its own, which reads the inputs that it names and writes below its own name. A
+      job may ask for the shared role all the same (`resources.role`). False: all jobs share one; before it is turned
+      off, jobs take `resources.role: shared`, because AWS deletes no policy that a role has.
   EOT
   type = object({
     buckets = optional(map(object({
@@ -98,6 +101,7 @@ variable "execution_role" {
     })), {})
     repository_arns     = optional(set(string), [])
     managed_policy_arns = optional(map(string), {})
+    per_job             = optional(bool, true)
   })
   default  = {}
   nullable = false

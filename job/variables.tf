@@ -185,6 +185,7 @@ variable "resources" {
     max_keep_alive_seconds          = optional(number)
     checkpoints                     = optional(bool)
     checkpoint_local_path           = optional(string)
+    role                            = optional(string)
     volume_kms_key_arn              = optional(string)
     output_kms_key_arn              = optional(string)
     output_s3_uri                   = optional(string)

@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 f9f1e6e98ffb19ae
+# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 03fda17e376a12bb
 
 name        = "data-modes-manifest"
 platform    = "dev"
@@ -7,8 +7,11 @@ description = "Handwritten digits, only those that a manifest lists"
 image = { framework = "sklearn", version = "1.2-1" }
 code  = { source_dir = "../examples/data-modes/code", entry_point = "train.py" }
 channels = {
-  test  = { local_path = "../examples/quickstart/data/test" }
-  train = { s3_uri = "s3://example-digits-data/manifests/train.manifest", s3_data_type = "ManifestFile" }
+  test = { local_path = "../examples/quickstart/data/test" }
+  train = {
+    s3_uri       = "s3://sagefit-dev-123456789012-us-east-1-data/manifests/train.manifest"
+    s3_data_type = "ManifestFile"
+  }
 }
 hyperparameters = { epochs = "5" }
 environment     = {}

@@ -223,6 +223,37 @@ locals {
   ]
 }
 
+# Policies for the roles of single jobs
+
+locals {
+  job_policies = { for name, statements in {
+    jobs     = concat(local._images, local._logs, local._metrics, local._network)
+    job-keys = local._keys # by itself, for the reason given above
+  } : name => statements if var.job_policies && length(statements) > 0 }
+
+  _policy_path  = "/sagefit/"
+  _policy_names = { for name in keys(local.job_policies) : name => "${var.context.prefix}-${name}" }
+  # White space does not count, and there is none.
+  _policy_sizes = { for name, statements in local.job_policies : name => length(jsonencode({ Version = "2012-10-17", Statement = statements })) }
+}
+
+resource "aws_iam_policy" "jobs" {
+  for_each = local.job_policies
+
+  name        = local._policy_names[each.key]
+  path        = local._policy_path
+  description = "What all jobs of ${var.context.prefix} need beside their data"
+  policy      = jsonencode({ Version = "2012-10-17", Statement = each.value })
+  tags        = var.context.tags
+
+  lifecycle {
+    precondition {
+      condition     = local._policy_sizes[each.key] <= 6144
+      error_message = "The policy for the jobs' roles has ${local._policy_sizes[each.key]} characters and may have 6144 (IAM). Name fewer repository_arns, subnets or security groups, or set job_policies to false."
+    }
+  }
+}
+
 resource "aws_iam_role" "this" {
   name                 = local.name
   description          = "Training containers of ${var.context.prefix}"

@@ -4,6 +4,15 @@ output "arn" {
   depends_on  = [aws_iam_role_policy.this, aws_iam_role_policy_attachment.this]
 }
 
+output "job_policy_arns" {
+  description = "Policies for the roles of single jobs, by name, known at plan: all that this role has but its buckets, and the managed ones. Null without `job_policies`."
+  value = !var.job_policies ? null : merge(
+    { for name in keys(local.job_policies) : name => "arn:${var.context.partition}:iam::${var.context.account_id}:policy${local._policy_path}${local._policy_names[name]}" },
+    var.managed_policy_arns,
+  )
+  depends_on = [aws_iam_policy.jobs]
+}
+
 output "name" {
   description = "Name of the role."
   value       = local.name

@@ -78,6 +78,13 @@ variable "context" {
   }
 }
 
+variable "job_policies" {
+  description = "Make policies for roles of single jobs too: what all jobs need beside their data."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "kms_key_arns" {
   description = "Keys for input, output and volumes. The map key is arbitrary; the value may be unknown at plan. Empty: no KMS statement."
   type        = map(string)
@@ -99,6 +106,11 @@ variable "managed_policy_arns" {
   validation {
     condition     = alltrue([for arn in values(var.managed_policy_arns) : can(regex("^arn:aws[a-z-]*:iam::(aws|[0-9]{12}):policy/.+$", arn))])
     error_message = "managed_policy_arns must hold policy ARNs."
+  }
+
+  validation {
+    condition     = !var.job_policies || length(setintersection(["jobs", "job-keys"], keys(var.managed_policy_arns))) == 0
+    error_message = "managed_policy_arns: jobs and job-keys are the keys of the policies made for jobs; choose others."
   }
 
   validation {

@@ -89,7 +89,7 @@ locals {
         source        = ["aws.sagemaker"]
         "detail-type" = ["SageMaker Training Job State Change"]
         detail = {
-          RoleArn           = [var.role_arn]
+          RoleArn           = concat([var.role_arn], [for prefix in [var.job_roles] : { prefix = prefix } if prefix != null])
           TrainingJobStatus = local._attempt_ends
         }
       })

@@ -106,6 +106,17 @@ variable "events" {
   nullable = false
 }
 
+variable "job_roles" {
+  description = "How the ARNs of the jobs' own roles begin; null where all jobs have `role_arn`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.job_roles == null || can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+/$", var.job_roles))
+    error_message = "job_roles must be the ARN of a path of roles, with a slash at its end."
+  }
+}
+
 variable "role_arn" {
   description = "Execution role of the platform's jobs; events of jobs under other roles are left alone."
   type        = string

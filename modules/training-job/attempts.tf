@@ -122,7 +122,7 @@ locals {
   requests = [
     for i, a in var.attempts : { for k, v in {
       "TrainingJobName.$" = local._training_job[i]
-      RoleArn             = var.platform.role_arn
+      RoleArn             = local.execution_role_arn
       AlgorithmSpecification = { for k, v in {
         TrainingImage       = local.image_uris[i]
         AlgorithmName       = var.image.algorithm_arn

@@ -78,7 +78,7 @@ locals {
     Sid       = "PassTheExecutionRole"
     Effect    = "Allow"
     Action    = ["iam:PassRole"]
-    Resource  = [var.platform.role_arn]
+    Resource  = [local.execution_role_arn]
     Condition = { StringEquals = { "iam:PassedToService" = "sagemaker.amazonaws.com" } }
   }
 

@@ -13,6 +13,17 @@ output "definition" {
   value       = local.definition
 }
 
+output "execution_role_arn" {
+  description = "Role of the training containers: the job's own, or that of all jobs of the platform."
+  value       = local.execution_role_arn
+  depends_on  = [aws_iam_role_policy.execution, aws_iam_role_policy_attachment.execution]
+}
+
+output "execution_role_policy" {
+  description = "What the job's own role may do with data, as an object; null where the role is the platform's."
+  value       = local._has_own_role ? local._data_policy : null
+}
+
 output "log_group_name" {
   description = "Log group of the state machine."
   value       = local.log_group_name

@@ -47,7 +47,7 @@ locals {
   step_requests = [
     for i, s in var.processing : { for k, v in {
       "ProcessingJobName.$" = local._processing_job[i]
-      RoleArn               = var.platform.role_arn
+      RoleArn               = local.execution_role_arn
       AppSpecification = { for k, v in {
         ImageUri            = local.step_image_uris[i]
         ContainerEntrypoint = local._step_commands[i]

@@ -19,7 +19,9 @@ resource "aws_sfn_state_machine" "this" {
 
   depends_on = [
     aws_cloudwatch_log_group.runs,
+    aws_iam_role_policy.execution,
     aws_iam_role_policy.state_machine,
+    aws_iam_role_policy_attachment.execution,
     aws_s3_object.code,
     aws_s3_object.input,
     aws_s3_object.launcher,
@@ -157,6 +159,21 @@ resource "aws_sfn_state_machine" "this" {
     precondition {
       condition     = alltrue([for name, data in local._local_data : length(try(local._channel_files[name], [])) <= 1000 if strcontains(name, ":")])
       error_message = "processing[*].inputs[*].local_path, processing[*].code.source_dir: at most 1000 files are shipped by Terraform. Copy larger data sets to S3 and give s3_uri, and leave files out with code.exclude."
+    }
+
+    precondition {
+      condition     = var.resources.role != "own" || var.platform.job_policy_arns != null
+      error_message = "resources.role: platform ${var.platform.name} has one role for all its jobs. Remove the setting, or set the platform's execution_role.per_job and apply it with this version."
+    }
+
+    precondition {
+      condition     = length(local._not_shared) == 0
+      error_message = "${join(", ", local._not_shared)}: platform ${var.platform.name} does not share this place with its jobs, so the job's role may not use it. Correct it, list the bucket in the platform's execution_role.buckets (with access write for outputs), or set resources.role = \"shared\" if the platform's role may."
+    }
+
+    precondition {
+      condition     = local._data_policy_bytes <= 10240
+      error_message = "channels, processing[*].inputs: the policy of the job's role has about ${local._data_policy_bytes} bytes and may have 10240 (IAM), because it names each prefix. Give prefixes one parent, or set resources.role = \"shared\"."
     }
 
     precondition {

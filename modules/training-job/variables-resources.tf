@@ -8,6 +8,7 @@ variable "resources" {
     - `warm_pool`: name of a warm pool of the platform, used by attempts of the pool's shape.
     - `max_keep_alive_seconds`: raises or lowers the platform's limit for this job.
     - `checkpoints`: give the attempts of a run one checkpoint folder, mounted at `checkpoint_local_path`.
+    - `role`: `own` is a role for this job alone, which reads what the job names and writes below the job's name; `shared` is that of all jobs of the platform. Null is `shared` with a `warm_pool`, whose instances go to jobs of one role, and else `own`, if the platform has it.
     - `volume_kms_key_arn`, `output_kms_key_arn`: null takes the platform's key, if it has one.
     - `output_s3_uri`: null is the platform's artifacts bucket; `output_compression` is GZIP or NONE.
     - `retry_attempts`: let SageMaker itself repeat a training job after its internal errors.
@@ -26,6 +27,7 @@ variable "resources" {
     max_keep_alive_seconds          = optional(number)
     checkpoints                     = optional(bool, true)
     checkpoint_local_path           = optional(string, "/opt/ml/checkpoints")
+    role                            = optional(string)
     volume_kms_key_arn              = optional(string)
     output_kms_key_arn              = optional(string)
     output_s3_uri                   = optional(string)
@@ -91,6 +93,11 @@ variable "resources" {
   validation {
     condition     = !can(regex("(^|/)[.]{0,2}/|/[.]{0,2}$", trimprefix(var.resources.checkpoint_local_path, "/")))
     error_message = "resources.checkpoint_local_path: has no . or .. and no double slash, so that it stays where it says. Write it out."
+  }
+
+  validation {
+    condition     = contains(["own", "shared"], coalesce(var.resources.role, "own"))
+    error_message = "resources.role: own or shared."
   }
 
   validation {

@@ -187,6 +187,8 @@ variable "platform" {
     account_id               = string
     role_arn                 = string
     permissions_boundary_arn = optional(string)
+    job_policy_arns          = optional(map(string))
+    shared_data              = optional(map(string), {})
     buckets = object({
       data        = string
       artifacts   = string

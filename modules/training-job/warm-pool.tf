@@ -1,7 +1,6 @@
 # Whether an attempt will find kept instances, told in the plan. SageMaker gives
 # them to a job that is equal in all of these keys (guide, "SageMaker AI managed
-# warm pools"), and in RoleArn, which all jobs of a platform share. What a pool's
-# profile does not say is the platform's own setting.
+# warm pools"). What a pool's profile does not say is the platform's own setting.
 locals {
   _pool_keys = [
     for i, a in var.attempts : local._pool == null ? {} : {
@@ -9,6 +8,7 @@ locals {
       InstanceType                          = [local._machine_words[i], "${local._pool.instance_count} x ${local._pool.instance_type}"]
       VolumeSizeInGB                        = [tostring(local._attempts[i].volume_size_gb), tostring(local._pool.volume_size_gb)]
       VolumeKmsKeyId                        = [jsonencode(local._attempts[i].volume_kms_key), jsonencode(local._pool_kms_keys[i])]
+      RoleArn                               = [local.execution_role_arn, var.platform.role_arn]
       Subnets                               = [jsonencode(sort(local._subnet_ids)), jsonencode(sort(local._network.subnet_ids))]
       SecurityGroupIds                      = [jsonencode(sort(local._security_group_ids)), jsonencode(sort(local._network.security_group_ids))]
       EnableNetworkIsolation                = [tostring(local._isolated), tostring(local._network.isolation)]

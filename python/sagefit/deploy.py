@@ -21,6 +21,7 @@ from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.images import region_problems
+from sagefit.job.roles import role_problems
 from sagefit.job.upload_rules import check_texts, outside_problems
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
@@ -116,7 +117,14 @@ def check(job: Job, platform: Platform) -> None:
     attempts = plan_attempts(job)
     check_allowed(job, [*plan_steps(job), *attempts], platform.allowed_instance_types)
     check_max_price(job, attempts, platform.region)
-    if found := [*region_problems(job, platform.region), *outside_problems(job, platform.upload_folders)]:
+    found = [*region_problems(job, platform.region), *outside_problems(job, platform.upload_folders)]
+    found += role_problems(
+        job,
+        possible=platform.job_policy_arns is not None,
+        readable=platform.readable,
+        writable=platform.writable(job.name),
+    )
+    if found:
         raise job.refusal(found)
     check_texts(job)
 

@@ -36,6 +36,19 @@ class Platform(BaseModel):
     repository_url: str | None = None
     allowed_instance_types: list[str] = []
     upload_folders: list[str] = []
+    job_policy_arns: dict[str, str] | None = None
+    shared_data: dict[str, str] = {}
+
+    @property
+    def readable(self) -> list[str]:
+        """``bucket/prefix`` of what a job's own role may read, if the job names it."""
+        own = self.buckets
+        return [f"{own.data}/", f"{own.artifacts}/jobs/", f"{own.checkpoints}/jobs/", *self.shared_data]
+
+    def writable(self, job: str) -> list[str]:
+        """``bucket/prefix`` of where the outputs of a job with a role of its own may go."""
+        shared = [place for place, access in self.shared_data.items() if access == "write"]
+        return [f"{self.buckets.artifacts}/jobs/{job}/", *shared]
 
     def state_machine_arn(self, job: str) -> str:
         """The ARN of the state machine of a job."""

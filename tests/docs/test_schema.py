@@ -88,6 +88,7 @@ FULL: Spec = VALID | {
         "encrypt_inter_container_traffic": True,
         "subnet_ids": ["subnet-1"],
         "security_group_ids": ["sg-1"],
+        "role": "own",
         "volume_kms_key_arn": "arn",
         "output_kms_key_arn": "arn",
         "output_s3_uri": "s3://bucket/",

@@ -34,6 +34,7 @@ def of_the_page() -> list[dict[str, object]]:
 def test_a_spark_cluster_starts_a_job_with_the_data_it_has_made(world: World, tmp_path: Path) -> None:
     for folder in (EXAMPLE, SHARED):  # what a job is rendered to is written beside its file
         shutil.copytree(folder, tmp_path / folder.name)
+    (tmp_path / ".git").mkdir()  # both folders are of one project
     world.apply(tmp_path / EXAMPLE.name / "spark-starts-a-job.yaml")
     before = len(world.sagefit.calls())
     spark = images.environment("spark")

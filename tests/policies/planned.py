@@ -83,7 +83,7 @@ module "planted_job" {
 """
 _TAKEN_OUT = [
     ("attempts.tf", "CheckpointConfig = !var.resources.checkpoints ? null : {", "CheckpointConfig = true ? null : {"),
-    ("iam.tf", "Resource  = [var.platform.role_arn]", 'Resource  = ["*"]'),
+    ("iam.tf", "Resource  = [local.execution_role_arn]", 'Resource  = ["*"]'),
     ("iam.tf", '"sagemaker:KeepAlivePeriod" = tostring(max(', '"sagemaker:MaxWaitTimeInSeconds" = tostring(max('),
     ("iam.tf", '"sagemaker:InstanceTypes"       = distinct(flatten(local._machine_types))', ""),
     ("variables-attempts.tf", "try(index(var.attempts[*].name, t) > i, false)", "true"),

@@ -67,11 +67,8 @@ def of_a_container(request: dict[str, Any], document: dict[str, Any], job: str) 
     """What SageMaker and the container do in the name of the execution role."""
     buckets = {key: f"arn:aws:s3:::{name}" for key, name in document["buckets"].items()}
     own = f"jobs/{job}/{job}-{_RUN}"
-    yield Call("s3:ListBucket", buckets["data"], {"s3:prefix": "code/"})
     for channel in request["InputDataConfig"]:
-        uri = channel["DataSource"]["S3DataSource"]["S3Uri"].removeprefix("s3://")
-        if uri.startswith(document["buckets"]["data"]):
-            yield Call("s3:GetObject", f"arn:aws:s3:::{uri}train.py")
+        yield from _reading(channel["DataSource"]["S3DataSource"])
     for action in ("PutObject", "AbortMultipartUpload", "GetObject"):
         yield Call(f"s3:{action}", f"{buckets['artifacts']}/{own}-0/output/model.tar.gz")
     for key in ("artifacts", "checkpoints"):
@@ -91,6 +88,23 @@ def of_a_container(request: dict[str, Any], document: dict[str, Any], job: str) 
             yield Call(f"ecr:{action}", _repository(url))
     yield from _in_a_network(request, document)
     yield from _with_a_key(request)
+
+
+def of_a_step(request: dict[str, Any], document: dict[str, Any], job: str) -> Iterator[Call]:
+    """What a processing step does with its data."""
+    for given in request.get("ProcessingInputs", []):
+        yield from _reading(given["S3Input"])
+    where = f"arn:aws:s3:::{document['buckets']['artifacts']}/jobs/{job}/{job}-{_RUN}/processing/step/output/part-0"
+    yield Call("s3:PutObject", where)
+    yield Call("s3:GetObject", where)
+
+
+def _reading(source: dict[str, Any]) -> Iterator[Call]:
+    """A place in S3; that of a run's own step is known when it runs."""
+    bucket, _, prefix = source.get("S3Uri", "").removeprefix("s3://").partition("/")
+    if bucket:
+        yield Call("s3:ListBucket", f"arn:aws:s3:::{bucket}", {"s3:prefix": prefix})
+        yield Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{prefix}train.py")
 
 
 def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:

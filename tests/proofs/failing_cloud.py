@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cloud.aws_user import Aws
-from proofs.machine import submits
+from proofs.machine import calls, submits
 from proofs.planned import Planned
 
 # The longest reason there is (API), of a class that leads from each attempt to the next.
@@ -27,19 +27,36 @@ def write_faults(path: Path) -> Path:
 def prepare(aws: Aws, planned: Planned) -> None:
     """What the service asks for before it takes a job: the execution roles, the buckets, and data in every channel."""
     aws.client("s3").create_bucket(Bucket="my-data")
+    policies = planned.role_policies()
     for platform, module in ROLES.items():
-        document, trust = planned.document(platform), planned.trusts()[module]
-        role = document["role_arn"].rsplit("/", 1)[1]
-        aws.client("iam").create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(trust))
+        document = planned.document(platform)
+        _make_role(aws, document["role_arn"], planned.trusts()[module], policies[module])
         for bucket in document["buckets"].values():
             aws.client("s3").create_bucket(Bucket=bucket)
         parameter = {"Name": f"/sagefit/{platform}", "Value": json.dumps(document), "Type": "String"}
         aws.client("ssm").put_parameter(**parameter)
+    for role, trust in planned.trusts().items():
+        job, _, own = role.partition(":")
+        if own:
+            _make_role(aws, _role_of(planned.definitions()[job]), trust, planned.execution_policies(job))
     for job in ("at_limits", "quickstart"):
         for channel in submits(planned.definitions()[job])[0]["InputDataConfig"]:
             uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
             bucket, _, prefix = uri.removeprefix("s3://").partition("/")
             aws.put(f"{prefix}rows.csv", "1", bucket)
+
+
+def _role_of(definition: dict[str, Any]) -> str:
+    requests = (request.get("TrainingJobDefinition", request) for _, request in calls(definition))
+    return next(str(request["RoleArn"]) for request in requests if "RoleArn" in request)
+
+
+def _make_role(aws: Aws, arn: str, trust: dict[str, Any], policies: list[dict[str, Any]]) -> None:
+    path, _, name = arn.split(":role", 1)[1].rpartition("/")
+    iam = aws.client("iam")
+    iam.create_role(RoleName=name, Path=f"{path}/", AssumeRolePolicyDocument=json.dumps(trust))
+    for index, policy in enumerate(policies):
+        iam.put_role_policy(RoleName=name, PolicyName=str(index), PolicyDocument=json.dumps(policy))
 
 
 def create(aws: Aws, name: str, definition: dict[str, Any], wait: int = 0) -> str:

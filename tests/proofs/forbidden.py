@@ -65,8 +65,13 @@ def to_a_machine(document: dict[str, Any], job: str, request: dict[str, Any]) ->
         create(request, own, EnableRemoteDebug="true"),
         create(request, own, NetworkIsolation="false"),
         create(request, own, NetworkIsolation=None),
-        Call("iam:PassRole", execution, {"iam:PassedToService": "ec2.amazonaws.com"}),
+        Call("iam:PassRole", request["RoleArn"], {"iam:PassedToService": "ec2.amazonaws.com"}),
         Call("iam:PassRole", other_machine, {"iam:PassedToService": "sagemaker.amazonaws.com"}),
+        *(
+            Call("iam:PassRole", role, {"iam:PassedToService": "sagemaker.amazonaws.com"})
+            for role in (execution, request["RoleArn"].replace(job, "another-job"))
+            if role != request["RoleArn"]
+        ),
         Call("sagemaker:UpdateTrainingJob", own, {"sagemaker:KeepAlivePeriod": "3600"}),
         Call("sagemaker:UpdateTrainingJob", training_job(document, "another-job"), {"sagemaker:KeepAlivePeriod": "0"}),
         Call("sagemaker:DescribeTrainingJob", training_job(document, "another-job")),
@@ -157,6 +162,32 @@ def to_a_container(document: dict[str, Any]) -> list[Call]:
             f"arn:aws:ec2:{region}:{account}:network-interface/eni-0123456789abcdef0",
             {"ec2:Subnet": f"arn:aws:ec2:{region}:{account}:subnet/subnet-0bbbbbbbbbbbbbbbb"},
         ),
+    ]
+
+
+def to_a_container_of_a_job(document: dict[str, Any], job: str) -> list[Call]:
+    """What is another job's, or what the job does not name: read, written, deleted, listed."""
+    buckets = {key: f"arn:aws:s3:::{name}" for key, name in document["buckets"].items()}
+    objects = [
+        f"{buckets[key]}/jobs/{other}"
+        for key in ("artifacts", "checkpoints", "data")
+        for other in ("another-job/x", f"{job}-large/x", f"{job[:-1]}/x", f"{job}.x", "x")
+    ]
+    listings = [
+        (buckets[key], prefix) for key in buckets for prefix in ("", "jobs/", "jobs/another-job/", f"{job}-large")
+    ]
+    return [
+        *(Call(f"s3:{action}Object", each) for each in objects for action in ("Get", "Put", "Delete")),
+        *(Call("s3:ListBucket", bucket, {"s3:prefix": prefix}) for bucket, prefix in listings),
+        *(Call("s3:ListBucket", bucket) for bucket in buckets.values()),
+        *(Call(f"s3:{action}Object", f"{buckets['data']}/jobs/{job}/code/x") for action in ("Put", "Delete")),
+        Call("s3:GetObject", f"{buckets['data']}/datasets/x"),
+        Call("s3:DeleteObject", f"{buckets['artifacts']}/jobs/{job}/x"),
+        Call("s3:GetObject", "arn:aws:s3:::my-data/other/x"),
+        Call("s3:PutObject", "arn:aws:s3:::my-data/raw/x"),
+        Call("s3:ListBucket", "arn:aws:s3:::my-data", {"s3:prefix": "other/"}),
+        *(Call("s3:ListBucket", "arn:aws:s3:::another", {"s3:prefix": own}) for own in (f"jobs/{job}/", "raw/")),
+        *to_a_container(document),
     ]
 
 

@@ -54,13 +54,14 @@ module "minimal" {{
   source = "../examples/platforms/minimal"
 }}
 
-# Everything that adds permissions: a key, a network, a warm pool.
+# Everything that adds permissions: a key, a network, a warm pool, a bucket of others.
 module "private" {{
-  source     = "./.."
-  name       = "private"
-  kms        = {{ key_arn = "{KEY}" }}
-  network    = {{ subnet_ids = ["{SUBNET}"], security_group_ids = ["{GROUP}"], isolation = true }}
-  warm_pools = {{ small = {{ instance_type = "ml.g5.xlarge", keep_alive_seconds = 1800 }} }}
+  source         = "./.."
+  name           = "private"
+  kms            = {{ key_arn = "{KEY}" }}
+  network        = {{ subnet_ids = ["{SUBNET}"], security_group_ids = ["{GROUP}"], isolation = true }}
+  warm_pools     = {{ small = {{ instance_type = "ml.g5.xlarge", keep_alive_seconds = 1800 }} }}
+  execution_role = {{ buckets = {{ mine = {{ name = "my-data" }} }} }}
 }}
 
 module "example" {{
@@ -106,6 +107,9 @@ run "plan" {{
 """
 
 
+_MARKED = {"execution": ":execution"}  # modules/training-job has two roles
+
+
 @dataclass(frozen=True)
 class Planned:
     """Resources and outputs of the plan."""
@@ -118,14 +122,21 @@ class Planned:
         return {module: json.loads(after["definition"]) for module, after in self._of("aws_sfn_state_machine")}
 
     def role_policies(self) -> dict[str, list[dict[str, Any]]]:
-        """Inline policies of roles by module."""
+        """Inline policies of roles by module; those of a job's own execution role by ``MODULE:execution``."""
         found: dict[str, list[dict[str, Any]]] = {}
         for module, after in self._of("aws_iam_role_policy"):
             found.setdefault(module, []).append(json.loads(after["policy"]))
         return found
 
+    def execution_policies(self, job: str) -> list[dict[str, Any]]:
+        """Policies of a job's own execution role: its data, and what is attached."""
+        role = f"{job}:execution"
+        made = {f"policy{after['path']}{after['name']}": after["policy"] for _, after in self._of("aws_iam_policy")}
+        attached = [after["policy_arn"] for name, after in self._of("aws_iam_role_policy_attachment") if name == role]
+        return self.role_policies()[role] + [json.loads(made[arn.split(":", 5)[5]]) for arn in attached]
+
     def trusts(self) -> dict[str, dict[str, Any]]:
-        """Trust policies of roles by module."""
+        """Trust policies of roles, called as in ``role_policies``."""
         return {module: json.loads(after["assume_role_policy"]) for module, after in self._of("aws_iam_role")}
 
     def engineer(self, platform: str) -> list[dict[str, Any]]:
@@ -145,7 +156,10 @@ class Planned:
 
     def _of(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
         return [
-            (resource["module_address"].removeprefix("module."), resource["change"]["after"])
+            (
+                resource["module_address"].removeprefix("module.") + _MARKED.get(resource["name"], ""),
+                resource["change"]["after"],
+            )
             for resource in self.resources
             if resource["type"] == kind
         ]

@@ -22,6 +22,8 @@ Policies = list[dict[str, Any]]
 ROLES = {"minimal": "minimal.module.platform.module.role", "private": "private.module.role"}
 # A job of each platform: module, name.
 OWN_JOB = {"minimal": ("quickstart", "quickstart"), "private": ("at_limits", NAME)}
+# A job of each platform with a role of its own; its module is called as it is.
+OWN_ROLE = {"minimal": "quickstart", "private": "steps"}
 # Jobs that are not of the minimal platform, or not named as their module.
 ELSEWHERE = {"at_limits": ("private", NAME), "steps": ("private", "steps"), "example.module.job": ("example", "digits")}
 PLATFORMS = list(ROLES)
@@ -32,9 +34,20 @@ def wrong(policies: Policies, listed: list[Call], *, allowed: bool) -> list[str]
     return [str(call) for call in listed if allows(policies, call) != allowed]
 
 
+def of_a_job(planned: Planned, platform: str, job: str) -> tuple[list[Call], list[Call]]:
+    """What the containers of a job with a role of its own must be able to do, and what they must not."""
+    document, definition = planned.document(platform), planned.definitions()[job]
+    must = [call for asked in machine.submits(definition) for call in calls.of_a_container(asked, document, job)]
+    for action, request in machine.calls(definition):
+        if action == "createProcessingJob":
+            must += calls.of_a_step(request, document, job)
+    return must, forbidden.to_a_container_of_a_job(document, job)
+
+
 def test_policies_are_valid(planned: Planned) -> None:
     """Every action exists and every resource is of a kind that the action takes (cfn-lint)."""
     policies = [policy for own in planned.role_policies().values() for policy in own]
+    policies += [policy for job in OWN_ROLE.values() for policy in planned.execution_policies(job)]
     assert findings(policies=policies + planned.engineer("minimal") + planned.engineer("private")) == []
 
 
@@ -82,6 +95,19 @@ def test_container_can_do_nothing_else(planned: Planned, platform: str) -> None:
     assert wrong(planned.role_policies()[ROLES[platform]], must_not, allowed=False) == []
 
 
+@pytest.mark.parametrize(("platform", "job"), OWN_ROLE.items())
+def test_container_of_a_job_can_do_what_the_job_does(planned: Planned, platform: str, job: str) -> None:
+    must, _ = of_a_job(planned, platform, job)
+    assert wrong(planned.execution_policies(job), must, allowed=True) == []
+
+
+@pytest.mark.parametrize(("platform", "job"), OWN_ROLE.items())
+def test_container_of_a_job_reaches_no_other_job(planned: Planned, platform: str, job: str) -> None:
+    _, must_not = of_a_job(planned, platform, job)
+    assert len(must_not) >= 25
+    assert wrong(planned.execution_policies(job), must_not, allowed=False) == []
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_engineer_can_run_jobs(planned: Planned, platform: str) -> None:
     must = calls.of_an_engineer(planned.document(platform), OWN_JOB[platform][1])
@@ -109,6 +135,7 @@ def test_no_policy_holds_a_wildcard_action(planned: Planned) -> None:
 TRUSTED = {
     "minimal.module.platform.module.role": ("sagemaker.amazonaws.com", "sagemaker:us-east-1:{}:training-job/x"),
     "quickstart": ("states.amazonaws.com", "states:us-east-1:{}:stateMachine:sagefit-minimal-quickstart"),
+    "quickstart:execution": ("sagemaker.amazonaws.com", "sagemaker:us-east-1:{}:training-job/x"),
 }
 
 
@@ -132,7 +159,7 @@ def test_listed_calls_exist(planned: Planned) -> None:
     document, request = planned.document("private"), machine.submits(planned.definitions()["at_limits"])[0]
     listed = [
         *forbidden.to_a_machine(document, NAME, request),
-        *forbidden.to_a_container(document),
+        *forbidden.to_a_container_of_a_job(document, NAME),
         *forbidden.to_an_engineer(document, NAME),
         *calls.of_an_engineer(document, NAME),
         *calls.of_a_container(request, document, NAME),

@@ -10,7 +10,7 @@ import pytest
 
 from proofs import calls, forbidden, machine
 from proofs.planned import Planned
-from proofs.test_iam import OWN_JOB, PLATFORMS, ROLES
+from proofs.test_iam import OWN_JOB, OWN_ROLE, PLATFORMS, ROLES, of_a_job
 from sagefit.cloud.policy import Call, allows
 
 pytestmark = pytest.mark.xdist_group("proofs")
@@ -31,6 +31,9 @@ def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, li
             calls.of_an_engineer(document, name),
             forbidden.to_an_engineer(document, name),
         )
+    if principal == "container of a job":
+        own = OWN_ROLE[platform]
+        return planned.execution_policies(own), *of_a_job(planned, platform, own)
     if principal == "container":
         must = [call for request in requests for call in calls.of_a_container(request, document, name)]
         return planned.role_policies()[ROLES[platform]], must, forbidden.to_a_container(document)
@@ -67,7 +70,7 @@ def _changed(statement: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"without {operator} {key}", statement | {"Condition": statement["Condition"] | {operator: fewer}}
 
 
-@pytest.mark.parametrize("principal", ["machine", "container", "engineer"])
+@pytest.mark.parametrize("principal", ["machine", "container", "container of a job", "engineer"])
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_every_part_of_a_policy_matters(planned: Planned, platform: str, principal: str) -> None:
     policies, must, must_not = lists(planned, platform, principal)

@@ -82,7 +82,7 @@ def test_every_part_of_the_statements_matters(planned: Planned) -> None:
 
 
 def test_containers_of_steps_can_pull_their_images(planned: Planned) -> None:
-    policies = planned.role_policies()["private.module.role"]
+    policies = planned.execution_policies(JOB)
     for action, request in machine.calls(planned.definitions()[JOB]):
         if action == "createProcessingJob":
             host, _, name = request["AppSpecification"]["ImageUri"].rpartition(":")[0].partition("/")

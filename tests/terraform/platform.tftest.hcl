@@ -57,9 +57,52 @@ run "document_is_complete_and_known_at_plan" {
       warm_pools             = {}
       log_retention_days     = 30
       topic_arn              = "arn:aws:sns:eu-west-1:123456789012:sagefit-dev-alarms"
+      job_policy_arns        = { jobs = "arn:aws:iam::123456789012:policy/sagefit/sagefit-dev-jobs" }
       tags                   = { "sagefit:platform" = "dev" }
     }
     error_message = "The published document must hold every field that jobs read."
+  }
+}
+
+run "document_tells_what_jobs_share" {
+  command = plan
+
+  variables {
+    buckets = { extra = { inbox = {}, models = { access = "write" } } }
+    execution_role = {
+      buckets             = { corpora = { name = "corpora", access = "sync", prefixes = ["a/", "b/"] }, texts = { name = "texts" } }
+      managed_policy_arns = { team = "arn:aws:iam::123456789012:policy/team" }
+    }
+    kms = { create = true }
+  }
+
+  assert {
+    condition = local.document.shared_data == {
+      "sagefit-dev-123456789012-eu-west-1-inbox/"  = "read"
+      "sagefit-dev-123456789012-eu-west-1-models/" = "write"
+      "corpora/a/"                                 = "write"
+      "corpora/b/"                                 = "write"
+      "texts/"                                     = "read"
+    }
+    error_message = "A job's own role is made of what it names among these."
+  }
+
+  assert {
+    condition     = keys(local.document.job_policy_arns) == ["job-keys", "jobs", "team"]
+    error_message = "Keys and the team's own policies go to the jobs' roles too."
+  }
+}
+
+run "one_role_for_all_jobs_is_possible" {
+  command = plan
+
+  variables {
+    execution_role = { per_job = false, buckets = { texts = { name = "texts" } } }
+  }
+
+  assert {
+    condition     = !can(local.document.job_policy_arns) && !can(local.document.shared_data)
+    error_message = "Without policies to attach, jobs have the platform's role."
   }
 }
 

@@ -1,7 +1,14 @@
 # What an apply needs: all that a plan does, and to make and change what bears the platforms' names.
 locals {
   _prefixes = [for platform in var.platforms : "sagefit-${platform}"]
-  _roles    = [for prefix in local._prefixes : "${local._arn}:iam::${var.account_id}:role/${prefix}-*"]
+  _iam      = "${local._arn}:iam::${var.account_id}"
+  # Of the platform, of its state machines and schedules, and of its jobs.
+  _roles = flatten([
+    for platform in var.platforms : [
+      for path in ["", "sagefit/", "sagefit/${platform}/"] : "${local._iam}:role/${path}sagefit-${platform}-*"
+    ]
+  ])
+  _role_policies = [for prefix in local._prefixes : "${local._iam}:policy/sagefit/${prefix}-*"]
 
   _manage = {
     Sid    = "Manage"
@@ -129,6 +136,21 @@ locals {
     Resource = local._roles
   }
 
+  # What the roles of all jobs have in common. A policy is worth what the roles are that have it.
+  _change_policies = {
+    Sid    = "ChangePolicies"
+    Effect = "Allow"
+    Action = [
+      "iam:CreatePolicy",
+      "iam:CreatePolicyVersion",
+      "iam:DeletePolicy",
+      "iam:DeletePolicyVersion",
+      "iam:TagPolicy",
+      "iam:UntagPolicy",
+    ]
+    Resource = local._role_policies
+  }
+
   _pass_roles = {
     Sid      = "PassRoles"
     Effect   = "Allow"
@@ -195,7 +217,7 @@ locals {
       local._state_key,
       [
         local._manage, local._deliver, local._upload, local._publish,
-        local._make_roles, local._change_roles, local._pass_roles,
+        local._make_roles, local._change_roles, local._change_policies, local._pass_roles,
         local._make_keys, local._manage_keys, local._name_keys,
         local._write_state, local._not_itself,
       ],

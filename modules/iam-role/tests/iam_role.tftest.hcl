@@ -220,6 +220,70 @@ run "boundary_and_managed_policies_are_attached" {
   }
 }
 
+run "policies_for_single_jobs_are_made_on_request" {
+  command = plan
+
+  assert {
+    condition     = output.job_policy_arns == null && length(aws_iam_policy.jobs) == 0
+    error_message = "Nothing is made that nobody asked for."
+  }
+}
+
+run "policies_for_single_jobs_hold_all_but_data" {
+  command = plan
+
+  variables {
+    job_policies        = true
+    buckets             = { data = { name = "bucket-data" } }
+    kms_key_arns        = { own = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
+    managed_policy_arns = { team = "arn:aws:iam::123456789012:policy/team" }
+    network             = { subnet_ids = ["subnet-0a"], security_group_ids = ["sg-0a"] }
+    repository_arns     = ["arn:aws:ecr:eu-west-1:123456789012:repository/a"]
+  }
+
+  assert {
+    condition = { for name, policy in aws_iam_policy.jobs : "${policy.path}${policy.name}" => jsondecode(policy.policy).Statement[*].Sid } == {
+      "/sagefit/sagefit-test-jobs" = [
+        "RegistryToken", "PullImages", "WriteTrainingLogs", "PutMetrics", "DescribeNetwork", "CreateInterfaces",
+        "ManageInterfacesOfTheSubnets",
+      ]
+      "/sagefit/sagefit-test-job-keys" = ["UseKeys", "GrantKeysToVolumes"]
+    }
+    error_message = "Images, telemetry, network and keys are for all jobs; data is each job's own."
+  }
+
+  assert {
+    condition = output.job_policy_arns == {
+      jobs     = "arn:aws:iam::123456789012:policy/sagefit/sagefit-test-jobs"
+      job-keys = "arn:aws:iam::123456789012:policy/sagefit/sagefit-test-job-keys"
+      team     = "arn:aws:iam::123456789012:policy/team"
+    }
+    error_message = "Their ARNs must be known at plan, and the team's own policies go with them."
+  }
+}
+
+run "policies_for_single_jobs_fit_iam" {
+  command = plan
+
+  variables {
+    job_policies    = true
+    repository_arns = [for n in range(80) : "arn:aws:ecr:eu-west-1:123456789012:repository/a-repository-with-a-long-name-${n}"]
+  }
+
+  expect_failures = [aws_iam_policy.jobs]
+}
+
+run "managed_policies_do_not_take_the_name_of_ours" {
+  command = plan
+
+  variables {
+    job_policies        = true
+    managed_policy_arns = { jobs = "arn:aws:iam::123456789012:policy/team" }
+  }
+
+  expect_failures = [var.managed_policy_arns]
+}
+
 run "other_partitions_keep_their_arns" {
   command = plan
 

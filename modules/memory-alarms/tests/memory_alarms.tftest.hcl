@@ -122,6 +122,19 @@ run "events_are_of_the_platform_only" {
   }
 }
 
+run "events_of_the_jobs_own_roles_count" {
+  command = plan
+
+  variables {
+    job_roles = "arn:aws:iam::123456789012:role/sagefit/test/"
+  }
+
+  assert {
+    condition     = jsondecode(aws_cloudwatch_event_rule.this["attempts"].event_pattern).detail.RoleArn == ["arn:aws:iam::123456789012:role/sagefit-test-execution", { prefix = "arn:aws:iam::123456789012:role/sagefit/test/" }]
+    error_message = "A job with a role of its own is one of the platform too."
+  }
+}
+
 run "messages_name_only_what_they_extract" {
   command = plan
 
@@ -369,6 +382,16 @@ run "role_is_a_role_arn" {
   }
 
   expect_failures = [var.role_arn]
+}
+
+run "job_roles_is_a_path" {
+  command = plan
+
+  variables {
+    job_roles = "arn:aws:iam::123456789012:role/sagefit/test"
+  }
+
+  expect_failures = [var.job_roles]
 }
 
 run "thresholds_are_percentages" {

@@ -111,6 +111,7 @@ class Resources(Fields):
     encrypt_inter_container_traffic: bool | None = None
     subnet_ids: list[str] | None = None
     security_group_ids: list[str] | None = None
+    role: Literal["own", "shared"] | None = None
     volume_kms_key_arn: str | None = None
     output_kms_key_arn: str | None = None
     output_s3_uri: str | None = None

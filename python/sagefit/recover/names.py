@@ -25,6 +25,7 @@ IDENTIFIERS = {
     "aws_cloudwatch_metric_alarm": "{alarm_name}",
     "aws_ecr_lifecycle_policy": "{repository}",
     "aws_ecr_repository": "{name}",
+    "aws_iam_policy": "arn:{partition}:iam::{account}:policy{path}{name}",
     "aws_iam_role": "{name}",
     "aws_iam_role_policy": "{role}:{name}",
     "aws_iam_role_policy_attachment": "{role}/{policy_arn}",

@@ -179,6 +179,7 @@ def _resources(job: Job) -> dict[str, Any]:
         "checkpoint_local_path": "checkpoint_local_path",
         "subnet_ids": "subnet_ids",
         "security_group_ids": "security_group_ids",
+        "role": "role",
         "volume_kms_key_arn": "volume_kms_key_arn",
         "output_kms_key_arn": "output_kms_key_arn",
         "output_s3_uri": "output_s3_uri",
