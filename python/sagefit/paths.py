@@ -36,9 +36,17 @@ def shut_home() -> None:
 
 
 def user_cache() -> Path:
-    """This user's folder for what can be made again, shared between checkouts: ``sagefit`` in the XDG cache folder."""
+    """This user's folder for what can be made again, shared between checkouts: ``sagefit`` in the XDG cache folder.
+
+    Where nothing can be written there, as with a home that is read-only, it lies in ``home`` and is this checkout's.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "sagefit"
+    folder = (Path(base) if base else Path.home() / ".cache") / "sagefit"
+    there = next(place for place in (folder, *folder.parents) if os.path.exists(place))  # noqa: PTH110 - of others it is quiet
+    writable = there.is_dir() and os.access(
+        there, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids
+    )
+    return folder if writable else home() / "cache"
 
 
 def display(path: Path) -> str:

@@ -8,8 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from sagefit import environments
 from sagefit.cloud import container_init, images, quotas, storage
 from sagefit.cloud.storage import DataError, S3Uri, relative_name
+
+
+def test_layers_of_layers_work_where_paths_have_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEFIT_IMAGES", str(tmp_path / "a home with spaces"))
+    base = images.environment("base")
+    (environments.packages(base) / "only_here.py").write_text("WHERE = 'in the base'\n")
+    top = images.layer(images.layer(base, tmp_path / "layer one"), tmp_path / "layer two")
+    assert run(top / "bin" / "python", "import only_here; print(only_here.WHERE)") == "in the base"
+
+
+def test_a_cache_that_cannot_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SAGEFIT_IMAGES", str(tmp_path / "file" / "images"))
+    with pytest.raises(images.ImageError, match=r"its environment base-\w+ cannot be made: .*Not a directory: .*/file"):
+        images.environment("base")
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def _packages_of(framework: str) -> Path | None:
 
 def _inherited(folder: Path) -> list[str]:
     try:
-        return (environments.packages(folder) / "_parent.pth").read_text().split()
+        return (environments.packages(folder) / "_parent.pth").read_text().splitlines()
     except FileNotFoundError:
         return []
 
@@ -117,6 +117,8 @@ def _built(name: str, content: bytes, build: Callable[[Path], None]) -> Path:
         return environments.built(folder, build)
     except SagefitError as error:
         raise ImageError(error.message) from error
+    except OSError as error:
+        raise ImageError(f"its environment {folder.name} cannot be made: {error}") from error
 
 
 def _build(folder: Path, listed: Path | None) -> None:
