@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,8 @@ from sagefit.render import render, tfvars_path, write
 from sagefit.runs import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
+
+_GOES = frozenset({"replace", "delete"})
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
         if not (destroy and tfvars_path(job).exists()):
             write(job)
         plan = terraform.plan(destroy=destroy)
-        removed = sum(c.action in ("replace", "delete") and ".aws_s3_object." in c.address for c in plan.changes)
+        removed = takes_from_runs((change.address, [change.action]) for change in plan.changes)
         _note(plan.path).write_text(
             json.dumps({"inputs": _inputs(job), "removed": removed, "destroy": destroy}), encoding="utf-8"
         )
@@ -129,12 +132,27 @@ def check(job: Job, platform: Platform) -> None:
     check_texts(job)
 
 
+def takes_from_runs(changes: Iterable[tuple[str, Sequence[str]]]) -> bool:
+    """Whether changes, by address with their actions, take away what the next attempt of a run in progress may need.
+
+    A run keeps the definition it started with. That names code and data by digest, and the execution role, which the
+    state machine may pass no longer once jobs of this name have another one.
+    """
+    all_changes = list(changes)
+    changed = any(".aws_sfn_state_machine." in address and "update" in actions for address, actions in all_changes)
+    return any(
+        (".aws_s3_object." in address and not _GOES.isdisjoint(actions))
+        or (changed and ".aws_iam_role.execution[" in address and not {*_GOES, "create"}.isdisjoint(actions))
+        for address, actions in all_changes
+    )
+
+
 def refuse_under_runs(job: Job) -> None:
-    """A run keeps the definition it started with, which names code and data by digest: they must stay for it."""
+    """Refuse a plan that takes something from a run in progress, if there is one."""
     running = running_runs(job.name, load_platform(job.platform))
     if running:
         raise SagefitError(
-            f"{running[0].name} is in progress, and this plan removes code or data that its attempts may still need",
+            f"{running[0].name} is in progress, and this plan removes code, data or a role that it may still need",
             hint=f"wait for it, or end it: {command('stop', running[0].name)}",
             exit_code=REFUSED,
         )

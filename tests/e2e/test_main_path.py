@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
 from checkout import copy_tree
 from cli_runner import Sagefit
@@ -268,6 +269,12 @@ def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Pat
         wait_until(lambda: sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"])
 
         (scratch.with_name("src") / "train.py").write_text("print('new code')\n", encoding="utf-8")
+        world.sagefit("plan", scratch)
+        assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
+        (scratch.with_name("src") / "train.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+        other_role = yaml.safe_load(scratch.read_text(encoding="utf-8"))
+        other_role["resources"]["role"] = "shared"
+        scratch.write_text(yaml.safe_dump(other_role, sort_keys=False), encoding="utf-8")
         world.sagefit("plan", scratch)
         assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
 

@@ -141,7 +141,7 @@ def _replanned(what: Ready, record: Record, out: Path, target: Target) -> Record
 
 
 def _guard(what: Ready, record: Record) -> None:
-    """What every apply of a job minds: the platform's limits, the job's price, and runs that still need its files."""
+    """What every apply of a job minds: the platform's limits, the job's price, and runs that need what it takes."""
     if what.stack.is_platform:
         return
     job = what.stack.job or what.job
@@ -149,8 +149,7 @@ def _guard(what: Ready, record: Record) -> None:
     platform = load_platform(job.platform)
     if not what.destroy:
         deploy.check(job, platform)
-    gone = [address for address, change in record.content.changes.items() if "delete" in change["actions"]]
-    if any(".aws_s3_object." in address for address in gone):
+    if deploy.takes_from_runs((address, change["actions"]) for address, change in record.content.changes.items()):
         deploy.refuse_under_runs(job)
 
 
