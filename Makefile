@@ -103,6 +103,7 @@ lock: $(VENV)/.installed ## [UPGRADE=1]: write the lock files of Python packages
 	@$(COMPILE) pyproject.toml --group build -o requirements.lock
 	@$(COMPILE) pyproject.toml --group dev --constraints requirements.lock -o requirements-dev.lock
 	@echo checkov | $(COMPILE) - -o requirements-checkov.lock # an environment of its own: it pins an old boto3
+	@$(PY) tools/lock_images.py $(COMPILE)
 
 # Terraform states, tfvars and saved plans stay, except those of the embedded cloud, which end with it.
 clean: ## stop the embedded cloud, remove what setup and the checks made; states are kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,21 +14,23 @@ from pathlib import Path
 import pytest
 
 from sagefit import environments
+from sagefit.cloud import images
 from sagefit.errors import SagefitError
 from sagefit.paths import ROOT
 
 #: Of Python 3.10.0, the first that is supported.
 OLDEST_PIP = "pip==21.2.3 --hash=sha256:895df6014c2f02f9d278a8ad6e31cdfd312952b4a93c3068d0556964f4490057"
-IMAGES = ROOT / "python" / "sagefit" / "cloud" / "images"
-LOCKS = [ROOT / "requirements-checkov.lock", *sorted(IMAGES.glob("*.lock"))]
+CHECKOV = ROOT / "requirements-checkov.lock"
+IMAGES = sorted(path.stem for path in images.LISTS.glob("*.in") if "-" not in path.stem)
+LOCKS = [CHECKOV, *images.LISTS.glob("*.lock")]
 OWN_LOCKS = [ROOT / "requirements.lock", ROOT / "requirements-dev.lock"]
 SMALLEST = "sklearn"
 
 
-def level(lock: Path) -> list[pytest.MarkDecorator]:
+def level(name: str) -> list[pytest.MarkDecorator]:
     """Locks are installed alike; the smallest stands for the others."""
-    witness = f"tests/test_locks.py::test_an_environment_holds_what_its_lock_lists[{SMALLEST}]"
-    return [] if lock.stem == SMALLEST else [pytest.mark.full(witness=witness)]
+    witness = f"tests/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]"
+    return [] if name == SMALLEST else [pytest.mark.full(witness=witness)]
 
 
 def pins(*locks: Path) -> dict[str, set[str]]:
@@ -78,23 +81,78 @@ def installed(folder: Path) -> dict[str, str]:
     return {normal(row["name"]): row["version"] for row in json.loads(done.stdout)}
 
 
-@pytest.mark.parametrize("lock", [pytest.param(lock, id=lock.stem, marks=level(lock)) for lock in LOCKS])
-def test_an_environment_holds_what_its_lock_lists(
-    lock: Path, old: Path, later: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", [pytest.param(name, marks=level(name)) for name in ("checkov", *IMAGES)])
+def test_an_environment_holds_what_its_locks_list(
+    name: str, old: Path, later: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PIP_FIND_LINKS", str(later))
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{os.environ.get('PIP_FIND_LINKS', '')} {later}".strip())
     monkeypatch.setenv("PIP_NO_COMPILE", "1")  # half of the time
+    monkeypatch.setenv("SAGEFIT_IMAGES", str(tmp_path))
     pip = list(environments.packages(old).glob("pip*"))
     monkeypatch.setattr(environments, "_own_pip", lambda: pip)
-    environments.create(tmp_path / "made", lock)
-    found = installed(tmp_path / "made")
+    if name == "checkov":
+        environments.create(made := tmp_path / "made", CHECKOV)
+        locked = pins(CHECKOV)
+    else:
+        made = images.environment(name)
+        parts = [part for part in (name, images.ON.get(name)) if part]
+        locked = pins(*(lock for part in parts for lock in images.LISTS.glob(f"{part}*.lock")))
+    found = installed(made)
     assert found.pop("pip") == "21.2.3"
-    locked = pins(lock)
     assert found
     assert {name: version for name, version in found.items() if version not in locked.get(name, ())} == {}
 
 
-@pytest.mark.full(witness=f"tests/test_locks.py::test_an_environment_holds_what_its_lock_lists[{SMALLEST}]")
+def wheel_of(folder: Path, version: str) -> str:
+    """Put a package into a folder; its line in a lock file."""
+    wheel = folder / f"part-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        start = f"part-{version}.dist-info"
+        file.writestr(f"{start}/METADATA", f"Metadata-Version: 2.1\nName: part\nVersion: {version}\n")
+        file.writestr(f"{start}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{start}/RECORD", "")
+    return f"part=={version} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+@pytest.fixture
+def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[Path]]:
+    """An index with two builds of one package, and a lock for each; the one for the CPU comes first."""
+    offered = tmp_path / "offered"
+    offered.mkdir()
+    locks = [tmp_path / "cpu.lock", tmp_path / "usual.lock"]
+    for lock, version in zip(locks, ("1.0+cpu", "1.0"), strict=True):
+        lock.write_text(wheel_of(offered, version), encoding="utf-8")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(offered))
+    return offered, locks
+
+
+@pytest.mark.parametrize("gone", ["", "1.0", "1.0+cpu"])
+def test_the_first_build_that_is_offered_is_taken(gone: str, builds: tuple[Path, list[Path]], tmp_path: Path) -> None:
+    offered, locks = builds
+    for wheel in offered.glob(f"part-{gone}-*"):
+        wheel.unlink()
+    (tmp_path / "rest.lock").touch()
+    environments.create(tmp_path / "made", tmp_path / "rest.lock", one_of=locks)
+    assert installed(tmp_path / "made")["part"] == ("1.0" if gone == "1.0+cpu" else "1.0+cpu")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0+cpu"])
+def test_a_build_that_is_another_than_the_locked_one_is_not_installed(
+    version: str, builds: tuple[Path, list[Path]], tmp_path: Path
+) -> None:
+    offered, locks = builds
+    with zipfile.ZipFile(offered / f"part-{version}-py3-none-any.whl", "a") as wheel:
+        wheel.writestr("part.py", "print('changed')")
+    (tmp_path / "rest.lock").touch()
+    if version == "1.0":
+        (offered / "part-1.0+cpu-py3-none-any.whl").unlink()
+    with pytest.raises(SagefitError, match="DO NOT MATCH THE HASHES"):
+        environments.create(tmp_path / "made", tmp_path / "rest.lock", one_of=locks)
+    assert not list(environments.packages(tmp_path / "made").glob("part*"))
+
+
+@pytest.mark.full(witness=f"tests/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]")
 @pytest.mark.parametrize(
     ("stamp", "lock", "own"),
     [(".installed", OWN_LOCKS[0], {"sagefit"}), (".dev", OWN_LOCKS[1], set())],

@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sagefit.errors import FAILED, SagefitError
 
 #: What pip is told of a lock file: install what it lists. Left to itself it resolves anew, and may find newer releases.
-LOCKED = ("--require-hashes", "--no-deps")
+#: What has to be built is built with what is there: pip would load what it takes unasked and without a digest.
+LOCKED = ("--require-hashes", "--no-deps", "--no-build-isolation")
 _COMPLETE = ".complete"
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -43,22 +44,39 @@ def built(folder: Path, build: Callable[[Path], None]) -> Path:
     return folder
 
 
-def create(folder: Path, lock: Path | None = None) -> None:
-    """Make an environment with pip and what a lock file with hashes lists.
-
-    Raises SagefitError where it cannot be had, or where what is listed does not fit together.
-    """
+def create(folder: Path, *locks: Path, one_of: Sequence[Path] = ()) -> None:
+    """Make an environment with pip and what lock files with hashes list (see :func:`install_locked`)."""
     pip = _own_pip()
     venv.EnvBuilder(symlinks=True, with_pip=not pip).create(folder)
     for part in pip:
         shutil.copytree(part, packages(folder) / part.name)
-    if lock:
-        install(folder, *LOCKED, "--only-binary", ":all:", "-r", str(lock))
-        done = _pip(folder, "check")
-        if done.returncode:
-            raise SagefitError(
-                f"{lock.name} does not fit together: {'; '.join(done.stdout.strip().splitlines())}", exit_code=FAILED
-            )
+    if locks:
+        install_locked(folder, *locks, one_of=one_of)
+
+
+def install_locked(folder: Path, *locks: Path, one_of: Sequence[Path] = ()) -> None:
+    """Install what lock files with hashes list, one after the other, and nothing else.
+
+    Of ``one_of``, builds of the same package, the first is taken that pip's indexes offer.
+    Raises SagefitError where it cannot be had, or where what is listed does not fit together.
+    """
+    for lock in locks:
+        _install_lock(folder, lock)
+    for build in one_of:
+        try:
+            _install_lock(folder, build)
+            break
+        except SagefitError as error:
+            if build == one_of[-1] or "No matching distribution found" not in error.message:
+                raise
+    done = _pip(folder, "check")
+    if done.returncode:
+        wrong = "; ".join(done.stdout.strip().splitlines())
+        raise SagefitError(f"{locks[-1].name} does not fit together: {wrong}", exit_code=FAILED)
+
+
+def _install_lock(folder: Path, lock: Path) -> None:
+    install(folder, *LOCKED, "--only-binary", ":all:", "-r", str(lock))
 
 
 def install(folder: Path, *arguments: str) -> None:

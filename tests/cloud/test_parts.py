@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,24 +83,35 @@ def test_images_are_known_by_their_repository(image: str, framework: str) -> Non
     assert images.framework_of(image) == framework
 
 
-LISTS = sorted((Path(images.__file__).parent / "images").iterdir())
+LISTS = {path.name: path for path in images.LISTS.iterdir()}
+LOCKS = sorted(name for name in LISTS if name.endswith(".lock"))
 
 
-@pytest.mark.parametrize("listed", LISTS, ids=lambda path: path.name)
-def test_lists_pin_every_package_and_name_no_registry(listed: Path) -> None:
-    text = listed.read_text()
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_pin_every_package_and_name_no_registry(name: str) -> None:
+    text = LISTS[name].read_text(encoding="utf-8")
     assert "://" not in text
-    requirements = [line for line in text.splitlines() if "==" in line.split(";")[0]]
-    assert requirements
-    if listed.suffix == ".lock":
-        assert all(line.endswith("\\") for line in requirements), "each is followed by its hashes"
-    else:
-        assert requirements == [line for line in text.splitlines() if not line.startswith("--no-binary ")]
+    packages = re.findall(r"^(?![#-]|    ).+", text, re.MULTILINE)
+    assert packages
+    assert all(re.fullmatch(r"[\w.-]+==\S+( ;.*)? \\", row) for row in packages), "each is followed by its digests"
+    assert all(re.search(rf"{re.escape(row)}\n    --hash=sha256:[0-9a-f]{{64}}", text) for row in packages)
 
 
-def test_every_framework_has_a_list() -> None:
+def test_every_framework_has_a_list_and_a_lock_and_no_list_stays_without_one() -> None:
     frameworks = {images.framework_of(name) for name in images._FRAMEWORKS} - {"base"}
-    assert {listed.stem for listed in LISTS} == frameworks
+    lists = {Path(name).stem for name in LISTS if name.endswith(".in")}
+    locks = {Path(name).stem for name in LOCKS}
+    assert frameworks <= lists <= locks
+    assert locks - lists == {"pytorch-cpu", "pytorch-cuda"}
+    assert set(LISTS) == {f"{name}.in" for name in lists} | set(LOCKS)
+
+
+def test_builds_of_pytorch_are_of_one_version() -> None:
+    found = {
+        re.search(r"^torch==([\d.]+)", LISTS[f"pytorch-{build}.lock"].read_text(encoding="utf-8"), re.MULTILINE)
+        for build in ("cpu", "cuda")
+    }
+    assert len({match and match[1] for match in found}) == 1
 
 
 @pytest.mark.parametrize(

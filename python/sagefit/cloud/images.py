@@ -3,9 +3,10 @@
 There is no container engine here. What an image brings is reduced to Python and its packages, from a list in
 ``images/``; an environment is named by what is in it, built once, and never changed afterwards.
 
-A list is a lock file with hashes where one fits every machine. PyTorch's and TensorFlow's builds differ by machine
-(with CUDA, for the CPU), so theirs are versions only (``.txt``), and pip chooses the build. PySpark is source only, and
-building it is copying it; the Java that it runs on is a package, too.
+What an image brings stands in ``NAME.in``. ``NAME.lock``, which ``make lock`` writes, has every version and digest of
+it; nothing else is installed. PyTorch's builds differ: the one for the CPU (``NAME-cpu.lock``) is taken where pip's
+indexes offer it, else the usual one, with CUDA (``NAME-cuda.lock``). PySpark has no wheel; it is built with what
+``NAME-build.lock`` lists. The Java that it runs on is a package, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sagefit.cloud import paths
 from sagefit.errors import SagefitError
 
 _LOG = logging.getLogger(__name__)
-_LISTS = Path(__file__).parent / "images"
+LISTS = Path(__file__).parent / "images"
 _PROGRAMS = Path(__file__).parent / "programs"
 #: Last part of an image's repository -> name of the list. "python" has no packages.
 _FRAMEWORKS = {
@@ -36,8 +37,8 @@ _FRAMEWORKS = {
     "python": "base",
 }
 _BASE = "base"
-#: Lists that come on top of another.
-_ON = {"huggingface": "pytorch"}
+#: Image -> the one that it comes on top of.
+ON = {"huggingface": "pytorch"}
 
 
 class ImageError(Exception):
@@ -59,24 +60,28 @@ def framework_of(image: str) -> str:
 
 def environment(framework: str, requirements: bytes | None = None) -> Path:
     """The environment of a framework, with a job's own requirements on top where it has some; built if need be."""
-    listed = _packages_of(framework)
-    content = listed.read_bytes() if listed else b""
-    if framework in _ON:
-        base = _on_top(framework, environment(_ON[framework]), content)
-    else:
-        base = _built(framework, content, lambda folder: _build(folder, listed))
-    return _on_top(f"{framework}-with", base, requirements) if requirements else base
+    base = _environment(framework)
+    if not requirements:
+        return base
+
+    def install(folder: Path) -> None:
+        listed = folder / "requirements.txt"
+        listed.write_bytes(requirements)
+        environments.install(folder, "-r", str(listed))
+
+    return _on_top(f"{framework}-with", base, requirements, install)
 
 
 def versions(framework: str) -> dict[str, str]:
     """Name and installed version of the packages that a framework's list names; none for what has no list."""
-    if not any(_LISTS.glob(f"{framework}.*")):
+    listed = LISTS / f"{framework}.in"
+    if not listed.exists():
         return {}
-    listed = _packages_of(framework)
-    names = re.findall(r"^([\w.-]+)==", listed.read_text(), re.MULTILINE) if listed else []
+    names = dict.fromkeys(re.findall(r"^[\w.]+[\w.-]*", listed.read_text(encoding="utf-8"), re.MULTILINE))
     where = [str(environments.packages(environment(framework)))]
-    found = {found.name: found.version for found in importlib.metadata.distributions(path=where)}
-    return (versions(_ON[framework]) if framework in _ON else {}) | {n: found[n] for n in names if n in found}
+    found = {_normal(found.name): found.version for found in importlib.metadata.distributions(path=where)}
+    below = versions(ON[framework]) if framework in ON else {}
+    return below | {name: found[name] for name in names if name in found}
 
 
 def layer(parent: Path, folder: Path) -> Path:
@@ -100,8 +105,22 @@ def is_pristine(folder: Path) -> bool:
     return [path.name for path in environments.packages(folder).iterdir()] == ["_parent.pth"]
 
 
-def _packages_of(framework: str) -> Path | None:
-    return None if framework == _BASE else next(_LISTS.glob(f"{framework}.*"))
+def _environment(framework: str) -> Path:
+    locks = _locks(framework, "-build", "")
+    builds = _locks(framework, "-cpu", "-cuda")
+    content = b"".join(path.read_bytes() for path in (*locks, *builds))
+    if framework not in ON:
+        return _built(framework, content, lambda folder: environments.create(folder, *locks, one_of=builds))
+    base = environment(ON[framework])
+    return _on_top(framework, base, content, lambda folder: environments.install_locked(folder, *locks))
+
+
+def _locks(framework: str, *parts: str) -> list[Path]:
+    return [path for part in parts if (path := LISTS / f"{framework}{part}.lock").exists()]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _inherited(folder: Path) -> list[str]:
@@ -113,27 +132,18 @@ def _inherited(folder: Path) -> list[str]:
 
 def _built(name: str, content: bytes, build: Callable[[Path], None]) -> Path:
     folder = paths.image_cache() / f"{name}-{environments.digest(content)}"
+
+    def logged(new: Path) -> None:
+        _LOG.info("building environment %s", new.name)
+        build(new)
+
     try:
-        return environments.built(folder, build)
+        return environments.built(folder, logged)
     except SagefitError as error:
         raise ImageError(error.message) from error
     except OSError as error:
         raise ImageError(f"its environment {folder.name} cannot be made: {error}") from error
 
 
-def _build(folder: Path, listed: Path | None) -> None:
-    _LOG.info("building environment %s", folder.name)
-    exact = listed if listed and listed.suffix == ".lock" else None
-    environments.create(folder, exact)
-    if listed and not exact:
-        environments.install(folder, "--only-binary", ":all:", "-r", str(listed))
-
-
-def _on_top(name: str, base: Path, requirements: bytes) -> Path:
-    def build(folder: Path) -> None:
-        _LOG.info("building environment %s", folder.name)
-        listed = layer(base, folder) / "requirements.txt"
-        listed.write_bytes(requirements)
-        environments.install(folder, "-r", str(listed))
-
-    return _built(name, base.name.encode() + b"\0" + requirements, build)
+def _on_top(name: str, base: Path, content: bytes, install: Callable[[Path], None]) -> Path:
+    return _built(name, base.name.encode() + b"\0" + content, lambda folder: install(layer(base, folder)))
