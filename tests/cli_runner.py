@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,17 @@ class Sagefit:
         own = {"SAGEFIT_HOME": str(home), "SAGEFIT_CATALOG": str(home / "catalog")}
         self.environment = kept | own | {"NO_COLOR": "1", "COLUMNS": "200"} | environment
 
-    def __call__(self, *args: str | Path, check: int | None = 0, cwd: Path = ROOT, **environment: str) -> Done:
-        """Run it; ``check`` is the exit code that is expected, None for any."""
+    def __call__(
+        self,
+        *args: str | Path,
+        check: int | None = 0,
+        cwd: Path = ROOT,
+        program: Sequence[str | Path] = ("-m", "sagefit"),
+        **environment: str,
+    ) -> Done:
+        """Run it; ``check`` is the exit code that is expected, None for any. ``program`` is what Python runs."""
         done = subprocess.run(
-            [sys.executable, "-m", "sagefit", *map(str, args)],
+            [sys.executable, *map(str, (*program, *args))],
             cwd=cwd,
             env=self.environment | environment,
             capture_output=True,

@@ -12,23 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from job_files import auto_job, changed, write_job
-from sagefit.attempts import (
-    PlannedAttempt,
-    check_allowed,
-    check_max_price,
-    plan_attempts,
-    repeats_note,
-    worst_case_usd,
-)
-from sagefit.attempts.advice import advise, nearest
-from sagefit.attempts.changes import changes_of
-from sagefit.attempts.cost import worst_path
-from sagefit.attempts.limits import LOOKS
-from sagefit.attempts.market import choices
 from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, INVALID, REFUSED, SagefitError
 from sagefit.job import Job, load_job
 from sagefit.memory.read import read
+from sagefit.planning import PlannedAttempt, check_allowed, check_max_price, plan, repeats_note, worst_case_usd
+from sagefit.planning.advice import advise, nearest
+from sagefit.planning.changes import changes_of
+from sagefit.planning.cost import worst_path
+from sagefit.planning.limits import LOOKS
+from sagefit.planning.market import choices
 
 REGION = "us-east-1"
 MOST = 10
@@ -85,7 +78,7 @@ def jobs(draw: st.DrawFn) -> Job:
 def planned(job: Job) -> list[PlannedAttempt]:
     """The attempts; jobs that fit nowhere are none of a property's business."""
     try:
-        return plan_attempts(job)
+        return plan(job).attempts
     except SagefitError as error:
         assume(error.exit_code != DOES_NOT_FIT)
         raise
@@ -227,16 +220,16 @@ def test_the_worst_case_is_the_dearest_path(job: Job) -> None:
 def test_the_same_job_gives_the_same_attempts(job: Job) -> None:
     again = Job.model_validate(job.model_dump())
     again._path = job.path
-    assert planned(job) == plan_attempts(again)
+    assert planned(job) == plan(again).attempts
 
 
 def names(job: Job) -> list[str]:
-    return [attempt.name for attempt in plan_attempts(job)]
+    return [attempt.name for attempt in plan(job).attempts]
 
 
 def test_free_remedies_come_before_hardware() -> None:
     job = auto_job({"resources.spot": True, "resources.max_wait": "8h", "resources.instance_type": "ml.g5.4xlarge"})
-    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    attempts = {attempt.name: attempt for attempt in plan(job).attempts}
     main = attempts["main"]
     assert list(attempts)[:4] == ["main", "on-demand", "accumulate-2", "checkpointing"]
     assert main.next["gpu_memory"] == "accumulate-2"
@@ -254,7 +247,7 @@ def test_free_remedies_come_before_hardware() -> None:
 
 def test_without_a_gpu_the_remedies_of_tensors_relieve_the_host() -> None:
     job = auto_job({"resources.instance_type": "ml.m5.4xlarge", "hyperparameters.dataloader_num_workers": None})
-    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    attempts = {attempt.name: attempt for attempt in plan(job).attempts}
     path = [attempts["main"]]
     while path[-1].next.get("host_memory"):
         path.append(attempts[path[-1].next["host_memory"]])
@@ -271,7 +264,7 @@ def test_without_a_gpu_the_remedies_of_tensors_relieve_the_host() -> None:
 
 
 def test_on_a_gpu_they_do_not() -> None:
-    attempts = plan_attempts(auto_job({"resources.instance_type": "ml.g5.4xlarge"}))
+    attempts = plan(auto_job({"resources.instance_type": "ml.g5.4xlarge"})).attempts
     cures = {target.name for _, kind, target in edges(attempts) if kind == "host_memory"}
     assert cures == {"fewer-workers", "larger-host"}
 
@@ -280,14 +273,14 @@ def test_a_memory_failure_is_not_answered_by_as_much_memory() -> None:
     types = ["ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g4dn.2xlarge"]  # 32 GiB each
     job = auto_job({"memory.model": {"family": "measured", "gpu_gib": 9, "host_gib": 12}})
     job = job.model_copy(update={"resources": job.resources.model_copy(update={"instance_type": types})})
-    attempts = plan_attempts(job)
+    attempts = plan(job).attempts
     assert "other-capacity" in attempts[0].next.values()
     assert not any(kind == "host_memory" for _, kind, _ in edges(attempts))
 
 
 def test_a_script_without_knobs_gets_hardware_only() -> None:
     job = auto_job({"hyperparameters": {"epochs": 3}, "memory.micro_batch": 32})
-    attempts = plan_attempts(job)
+    attempts = plan(job).attempts
     assert attempts[0].next["gpu_memory"] == "larger-gpu"
     assert not any(attempt.hyperparameters for attempt in attempts)
 
@@ -306,14 +299,14 @@ def test_named_knobs_are_used() -> None:
             "memory.knobs": {"micro_batch": "bs", "accumulation": "steps", "gradient_checkpointing": "recompute"},
         }
     )
-    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    attempts = {attempt.name: attempt for attempt in plan(job).attempts}
     assert attempts["accumulate-2"].hyperparameters == {"bs": "32", "steps": "4"}
     assert attempts["checkpointing"].hyperparameters == {"bs": "32", "steps": "4", "recompute": "true"}
 
 
 def test_one_type_and_no_memory_block_is_hardware_knowledge() -> None:
     job = auto_job({"memory": None, "resources.instance_type": "ml.m5.large", "hyperparameters": {}})
-    attempts = {attempt.name: attempt for attempt in plan_attempts(job)}
+    attempts = {attempt.name: attempt for attempt in plan(job).attempts}
     assert set(attempts) == {"main", "larger-volume", "other-capacity", "larger-host"}
     assert attempts["larger-volume"].volume_size_gb == 60
     assert not any(attempt.fit for attempt in attempts.values())
@@ -321,18 +314,18 @@ def test_one_type_and_no_memory_block_is_hardware_knowledge() -> None:
 
 def test_a_written_list_is_never_left() -> None:
     only = ["ml.g5.4xlarge"]
-    assert {attempt.instance_type for attempt in plan_attempts(auto_job({"resources.instance_type": only}))} == {*only}
+    assert {attempt.instance_type for attempt in plan(auto_job({"resources.instance_type": only})).attempts} == {*only}
 
 
 def test_gpus_that_cannot_compute_in_bf16_are_not_chosen_for_it() -> None:
     small = {"memory.sequence_length": 32, "hyperparameters.per_device_train_batch_size": 8}
-    assert plan_attempts(auto_job(small))[0].instance_type == "ml.g4dn.xlarge"
-    attempts = plan_attempts(auto_job(small | {"memory.precision": "bf16-mixed"}))
+    assert plan(auto_job(small)).attempts[0].instance_type == "ml.g4dn.xlarge"
+    attempts = plan(auto_job(small | {"memory.precision": "bf16-mixed"})).attempts
     assert all(instances()[attempt.instance_type].bf16 for attempt in attempts)
 
 
 def test_nvme_disks_grow_with_the_type() -> None:
-    attempts = {a.name: a for a in plan_attempts(auto_job({"resources.instance_type": "ml.g5.4xlarge"}))}
+    attempts = {a.name: a for a in plan(auto_job({"resources.instance_type": "ml.g5.4xlarge"})).attempts}
     target = attempts[attempts["main"].next["disk"]]
     assert instances()[target.instance_type].nvme_gb > instances()["ml.g5.4xlarge"].nvme_gb
     assert "larger-volume" not in attempts
@@ -342,7 +335,7 @@ def test_the_largest_volume_does_not_grow() -> None:
     changes = {"memory": None, "resources.instance_type": "ml.m5.large", "resources.volume_size_gb": 16384}
     assert "larger-volume" not in names(auto_job(changes))
     changes["resources.volume_size_gb"] = 9000
-    (volume,) = [a.volume_size_gb for a in plan_attempts(auto_job(changes)) if a.name == "larger-volume"]
+    (volume,) = [a.volume_size_gb for a in plan(auto_job(changes)).attempts if a.name == "larger-volume"]
     assert volume == 16384
 
 
@@ -352,7 +345,7 @@ TIGHT = {"resources.instance_type": ["ml.g5.xlarge"], "memory.sequence_length": 
 
 def test_what_fits_nowhere_is_refused_with_what_would_help() -> None:
     with pytest.raises(SagefitError, match="does not fit for certain") as caught:
-        plan_attempts(auto_job(TIGHT))
+        plan(auto_job(TIGHT))
     assert caught.value.exit_code == DOES_NOT_FIT
     assert "resources.instance_type" in caught.value.message
     assert "what would make it fit:" in (caught.value.hint or "")
@@ -375,7 +368,7 @@ def test_advice_holds_when_it_is_taken() -> None:
                 "hyperparameters.gradient_accumulation_steps": values["accumulation"],
             }
             assert values["micro_batch"] * values["accumulation"] == 32
-            assert plan_attempts(auto_job(TIGHT | taken))[0].fit == found.fit
+            assert plan(auto_job(TIGHT | taken)).attempts[0].fit == found.fit
 
 
 def test_the_nearest_miss_is_one_whose_memory_is_known() -> None:
@@ -426,13 +419,13 @@ def test_too_few_gpus_are_never_chosen_and_more_instances_are_advised() -> None:
     changes = {"memory.world_size": 4, "resources.instance_type": "ml.g6.4xlarge", "memory.sequence_length": 32}
     job = auto_job(changes)
     with pytest.raises(SagefitError, match=r"world_size 4 needs 4 GPUs, 1 x ml\.g6\.4xlarge has 1") as caught:
-        plan_attempts(job)
+        plan(job)
     assert caught.value.exit_code == DOES_NOT_FIT
     assert "resources.instance_count: 4: fits on 4 x ml.g6.4xlarge" in (caught.value.hint or "").replace(
         " (0.0 GiB less per GPU)", ""
     )
-    assert gpus(plan_attempts(auto_job(changes | {"resources.instance_type": "auto"}))[0]) >= 4
-    assert gpus(plan_attempts(auto_job(changes | {"resources.instance_count": 4}))[0]) == 4
+    assert gpus(plan(auto_job(changes | {"resources.instance_type": "auto"})).attempts[0]) >= 4
+    assert gpus(plan(auto_job(changes | {"resources.instance_count": 4})).attempts[0]) == 4
 
 
 @pytest.mark.parametrize(("length", "least"), [(256, 2), (2048, 3)])
@@ -456,7 +449,7 @@ def test_no_change_that_is_advised_makes_another_effective_batch(job: Job) -> No
 
 def test_attempts_take_what_they_leave_out_from_resources(tmp_path: Path) -> None:
     changes = {"resources.warm_pool": "10m", "resources.volume_size_gb": 77, "attempts.1.instance_count": 2}
-    small, large = plan_attempts(load_job(str(write_job(tmp_path, changes))))
+    small, large = plan(load_job(str(write_job(tmp_path, changes)))).attempts
     assert (small.keep_alive_seconds, small.volume_size_gb, small.instance_count) == (600, 77, 1)
     assert (large.instance_count, large.max_runtime_seconds, large.next) == (2, 1200, {})
 
@@ -470,7 +463,7 @@ def test_written_attempts_are_judged_with_their_own_hyperparameters() -> None:
             "hyperparameters": {"per_device_train_batch_size": 16, "gradient_accumulation_steps": 2},
         },
     ]
-    full, half = plan_attempts(auto_job({"attempts": written}))
+    full, half = plan(auto_job({"attempts": written})).attempts
     assert full.fit
     assert half.fit
     assert (half.fit.gpu_share or 0) < (full.fit.gpu_share or 0)
@@ -478,30 +471,30 @@ def test_written_attempts_are_judged_with_their_own_hyperparameters() -> None:
 
 def test_an_attempt_that_no_edge_reaches_costs_nothing(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path, {"attempts.0.next": None})))
-    attempts = plan_attempts(job)
+    attempts = plan(job).attempts
     assert worst_path(attempts, REGION) == attempts[:1]
 
 
 def test_the_worst_case_of_a_chain_is_every_attempt_to_its_limit(tmp_path: Path) -> None:
-    attempts = plan_attempts(load_job(str(write_job(tmp_path))))
+    attempts = plan(load_job(str(write_job(tmp_path)))).attempts
     assert worst_case_usd(attempts, REGION) == pytest.approx((0.115 + 0.23) / 3, abs=0.01)
 
 
 def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path, {"max_price": 0.01})))
     with pytest.raises(SagefitError, match=r"can cost .* by way of small > large") as caught:
-        check_max_price(job, plan_attempts(job), REGION)
+        check_max_price(plan(job), REGION)
     assert caught.value.exit_code == REFUSED
     with pytest.raises(SagefitError, match=r"no price of ml\.m5\.large in mars-north-1"):
-        check_max_price(job, plan_attempts(job), "mars-north-1")
+        check_max_price(plan(job), "mars-north-1")
 
 
 def test_repeats_after_errors_of_aws_are_told_beside_the_worst_case(tmp_path: Path) -> None:
     """Each attempt of the dearest path may be lost twice at its time limit; a limit on the price is about the path."""
     job = load_job(str(write_job(tmp_path, {"max_price": 0.12})))
-    usd = worst_case_usd(plan_attempts(job), REGION)
+    usd = worst_case_usd(plan(job).attempts, REGION)
     assert usd
-    check_max_price(job, plan_attempts(job), REGION)
+    check_max_price(plan(job), REGION)
     assert repeats_note(usd) == f"repeats after internal errors of AWS could add at most {2 * usd:.2f} USD"
 
 
@@ -548,7 +541,7 @@ def test_what_the_services_would_refuse_of_all_together_is_refused(
 ) -> None:
     job = load_job(str(write_job(tmp_path, changes)))
     with pytest.raises(SagefitError) as caught:
-        plan_attempts(job)
+        plan(job)
     assert caught.value.exit_code == INVALID
     assert f": {field}: " in caught.value.message
     assert rule in caught.value.message
@@ -561,16 +554,15 @@ def test_what_the_services_just_take_is_taken(tmp_path: Path) -> None:
         "hyperparameters": dict(list(LONG.items())[:50]),
         "attempts.1.hyperparameters": {f"number_{index}": 1 for index in range(50)},
     }
-    assert len(plan_attempts(load_job(str(write_job(tmp_path, changes))))) == 2
+    assert len(plan(load_job(str(write_job(tmp_path, changes)))).attempts) == 2
 
 
 def test_a_type_that_the_platform_does_not_allow_is_refused(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path)))
-    attempts = plan_attempts(job)
-    check_allowed(job, attempts, [])
-    check_allowed(job, attempts, ["ml.m5.large", "ml.m5.xlarge"])
+    check_allowed(plan(job), [])
+    check_allowed(plan(job), ["ml.m5.large", "ml.m5.xlarge"])
     with pytest.raises(SagefitError, match=r"attempt large runs on ml\.m5\.xlarge") as caught:
-        check_allowed(job, attempts, ["ml.m5.large"])
+        check_allowed(plan(job), ["ml.m5.large"])
     assert caught.value.exit_code == INVALID
     assert "resources.instance_type" in (caught.value.hint or "")
 

@@ -20,13 +20,14 @@ from rich.console import Console
 
 from cli_runner import Sagefit
 from sagefit import console
-from sagefit.catalog import choose, cli, instances, price, prices, quota_code, quota_name, refresh, store
+from sagefit.catalog import cli, instances, price, prices, quota_code, quota_name, refresh, store
 from sagefit.catalog.refresh import ask, specs_of, training_prices
 from sagefit.catalog.store import Snapshot, Specs
 from sagefit.catalog.view import table
 from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
 from sagefit.memory import Measured, Workload
 from sagefit.paths import INSTANCES_CSV
+from sagefit.planning import choose
 
 REGION = "eu-central-1"
 CPU_RATIO, G_RATIO, G_XLARGE_RATIO, P_RATIO = 1.20, 1.25, 1.40, 1.15

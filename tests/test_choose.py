@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagefit.catalog import choose as choosing
 from sagefit.catalog import instances
-from sagefit.catalog.candidate import NOT_ALLOWED
-from sagefit.catalog.choose import Candidate, candidates, choose, next_larger, sideways, verdict
 from sagefit.catalog.prices import Price
 from sagefit.memory import Estimate, Measured, Placement, Prediction, Tabular, Transformer, Workload
+from sagefit.planning import choose as choosing
+from sagefit.planning.candidate import NOT_ALLOWED
+from sagefit.planning.choose import Candidate, candidates, choose, next_larger, sideways, verdict
 
 EAST = "us-east-1"
 NO_PRICES = "ap-southeast-3"

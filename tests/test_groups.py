@@ -12,13 +12,12 @@ import pytest
 from job_files import VALID, write_job
 from review.plans import reviewed
 from review.test_jobs import definition, machine
-from sagefit.attempts import attempt_usd, plan_attempts, worst_case_usd
-from sagefit.attempts.limits import check_allowed
 from sagefit.catalog import price
 from sagefit.catalog.hardware import Instances, groups_of, hourly_price, in_words
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
-from sagefit.render import render
+from sagefit.planning import JobPlan, attempt_usd, plan, worst_case_usd
+from sagefit.planning.limits import check_allowed
 from sagefit.review import as_json, markdown
 from sagefit.size import size_job
 
@@ -129,7 +128,7 @@ def test_every_refusal_names_field_rule_and_knob(
 
 def test_groups_are_one_attempt_that_costs_the_sum(tmp_path: Path) -> None:
     job = load_job(write(tmp_path))
-    (attempt,) = plan_attempts(job)
+    (attempt,) = plan(job).attempts
     assert (attempt.name, attempt.hardware) == ("main", "1 x ml.g5.xlarge + 2 x ml.c5.4xlarge")
     gpu, cpu = price("ml.g5.xlarge", REGION), price("ml.c5.4xlarge", REGION)
     assert gpu
@@ -137,7 +136,7 @@ def test_groups_are_one_attempt_that_costs_the_sum(tmp_path: Path) -> None:
     assert attempt_usd(attempt, REGION) == pytest.approx(gpu.usd_per_hour + 2 * cpu.usd_per_hour)
     assert worst_case_usd([attempt], REGION) == attempt_usd(attempt, REGION)
     with pytest.raises(SagefitError, match=r"attempt main runs on ml\.c5\.4xlarge, and the platform"):
-        check_allowed(job, [attempt], ["ml.g5.xlarge"])
+        check_allowed(plan(job), ["ml.g5.xlarge"])
 
 
 def test_written_attempts_run_on_the_groups_and_differ_in_the_rest(tmp_path: Path) -> None:
@@ -145,13 +144,13 @@ def test_written_attempts_run_on_the_groups_and_differ_in_the_rest(tmp_path: Pat
         {"name": "first", "next": {"gpu_memory": "smaller"}},
         {"name": "smaller", "hyperparameters": {"batch_size": 1}, "volume_size_gb": 60},
     ]
-    attempts = plan_attempts(load_job(write(tmp_path, {"attempts": written})))
+    attempts = plan(load_job(write(tmp_path, {"attempts": written}))).attempts
     assert [attempt.hardware for attempt in attempts] == ["1 x ml.g5.xlarge + 2 x ml.c5.4xlarge"] * 2
     assert [attempt.volume_size_gb for attempt in attempts] == [30, 60]
 
 
 def test_the_render_holds_the_groups_and_no_type(tmp_path: Path) -> None:
-    text = render(load_job(write(tmp_path, {"inputs.train": {"uri": "data", "instance_groups": ["cpu"]}})))
+    text = plan(load_job(write(tmp_path, {"inputs.train": {"uri": "data", "instance_groups": ["cpu"]}}))).text
     assert "# 0: ml.g5.xlarge + 2 x ml.c5.4xlarge, at most 1 h." in text
     assert 'instance_groups = ["cpu"]' in " ".join(text.split())
     attempt = text.split("attempts = [")[1]
@@ -161,12 +160,14 @@ def test_the_render_holds_the_groups_and_no_type(tmp_path: Path) -> None:
 
 def test_the_fit_is_that_of_the_group_that_holds_it_worst(tmp_path: Path) -> None:
     memory = {"model": {"family": "measured", "gpu_gib": 10, "host_gib": 12}}
-    sized = size_job(load_job(write(tmp_path, {"memory": memory, "resources.instance_groups": GROUPS[:1]})), REGION)
+    sized = size_job(
+        plan(load_job(write(tmp_path, {"memory": memory, "resources.instance_groups": GROUPS[:1]}))), REGION
+    )
     assert sized.shown
     assert (sized.verdict, sized.shown.instance_type) == ("FITS", "ml.g5.xlarge")
     small = [*GROUPS[:1], {"name": "small", "instance_type": "ml.g4dn.xlarge", "instance_count": 1}]
     memory["model"]["gpu_gib"] = 15
-    sized = size_job(load_job(write(tmp_path, {"memory": memory, "resources.instance_groups": small})), REGION)
+    sized = size_job(JobPlan(load_job(write(tmp_path, {"memory": memory, "resources.instance_groups": small}))), REGION)
     assert sized.shown
     assert (sized.verdict, sized.shown.instance_type) == ("OOM", "ml.g4dn.xlarge")
 

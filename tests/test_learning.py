@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from cli_runner import Sagefit
 from job_files import AUTO, auto_job, write_job
-from sagefit.attempts import plan_attempts
 from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.memory import Peak, Placement, Prediction, Workload, bounds, predict
 from sagefit.memory.code_digest import code_digest
 from sagefit.memory.peaks import MOST, Record, load, path_of, save
 from sagefit.memory.read import read
+from sagefit.planning import JobPlan, plan
 from sagefit.size import as_json, size_job
 from sagefit.size.measured import saving_of
 
@@ -226,7 +226,7 @@ def test_without_a_model_a_measurement_is_one(tmp_path: Path) -> None:
     own = {"epochs": "3", "cache": "true"}
     cpu = {"instance_type": "ml.m5.large", "gpus_per_host": 0, "gpu": "", "gpu_gib": None, "host_gib": 0.4}
     save(plain, [record(plain, hyperparameters=own, **cpu)])
-    sizing = size_job(plain, REGION)
+    sizing = size_job(JobPlan(plain), REGION)
     assert (sizing.verdict, sizing.workload.model is not None) == ("FITS", True)
     assert sizing.saving
     assert sizing.saving.usd > 0
@@ -250,30 +250,34 @@ def test_without_a_model_a_death_is_told(tmp_path: Path) -> None:
 
 
 def test_what_uses_its_memory_gets_no_cheaper_suggestion(job: Job) -> None:
-    chosen = size_job(job, REGION).chosen
+    chosen = size_job(JobPlan(job), REGION).chosen
     assert chosen
     assert chosen.usable_gpu_gib
     save(job, [record(job, gpu_gib=chosen.usable_gpu_gib * 0.7)])
-    assert size_job(job, REGION).saving is None
+    assert size_job(JobPlan(job), REGION).saving is None
 
 
 def test_a_measured_gpu_job_on_too_large_an_instance_is_told_what_it_could_save(tmp_path: Path) -> None:
     file = write_job(tmp_path, {"name": None, "resources.instance_type": "ml.g6e.xlarge"}, file="tune.yaml", job=AUTO)
     large = load_job(str(file))
     save(large, [record(large, instance_type="ml.g6e.xlarge", gpu_gib=6.0, host_gib=4.0)])
-    saving = size_job(large, REGION).saving
+    saving = size_job(JobPlan(large), REGION).saving
     assert saving
     assert saving.fit.placement.gpus == 1
     assert saving.usd_after < saving.usd_before
 
 
 def test_a_run_alone_tells_what_it_could_save(job: Job) -> None:
-    saving = saving_of(job, "main", ("ml.g5.12xlarge", 1), (10.0, 5.0), REGION)
+    saving = saving_of(JobPlan(job), "main", ("ml.g5.12xlarge", 1), (10.0, 5.0), REGION)
     assert saving
     assert saving.fit.placement.gpus == 4
-    assert saving_of(job, "main", ("ml.g5.12xlarge", 1), (10.0, 15.0), REGION) is None  # its GPUs are in use
-    assert saving_of(job, "main", ("ml.g5.12xlarge", 1), (10.0, None), REGION) is None  # nothing is known of them
-    assert saving_of(job, "main", ("ml.g4dn.xlarge", 1), (1.0, 1.0), REGION) is None  # there is nothing cheaper
+    assert saving_of(JobPlan(job), "main", ("ml.g5.12xlarge", 1), (10.0, 15.0), REGION) is None  # its GPUs are in use
+    assert (
+        saving_of(JobPlan(job), "main", ("ml.g5.12xlarge", 1), (10.0, None), REGION) is None
+    )  # nothing is known of them
+    assert (
+        saving_of(JobPlan(job), "main", ("ml.g4dn.xlarge", 1), (1.0, 1.0), REGION) is None
+    )  # there is nothing cheaper
 
 
 def test_the_same_file_renders_the_same_and_size_needs_no_cloud(job: Job, tmp_path: Path) -> None:
@@ -288,7 +292,7 @@ def test_the_same_file_renders_the_same_and_size_needs_no_cloud(job: Job, tmp_pa
     assert "tune-261121-120000-0" in page
     texts = [sagefit("render", "--stdout", job.path, CLOUD=cloud).out for cloud in ("aws", "local")]
     assert texts[0] == texts[1]
-    assert plan_attempts(job)[0].fit
+    assert plan(job).attempts[0].fit
 
 
 def test_the_file_keeps_the_newest_and_is_written_only_when_it_changes(job: Job) -> None:

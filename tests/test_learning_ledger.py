@@ -20,6 +20,7 @@ from rich.console import Console
 from job_files import auto_job
 from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, classify, decided, table
 from sagefit.memory.peaks import Record
+from sagefit.planning import JobPlan
 from sagefit.runs import AttemptRecord, Run, RunRecord, clients, expected, reports, view
 from sagefit.runs.execution import attempt_index
 from sagefit.runs.ledger import _linked, _routed
@@ -316,16 +317,17 @@ def test_predictions_are_of_what_ran() -> None:
             attempt(instance_type="ml.g5.xlarge", hyperparameters={"dataloader_num_workers": "many"}),
         ],
     )
-    first, second, unknown, unreadable = expected(record, job).attempts
+    first, second, unknown, unreadable = expected(record, JobPlan(job)).attempts
     assert first.predicted_gpu_gib
     assert second.predicted_gpu_gib
     assert first.predicted_gpu_gib > second.predicted_gpu_gib
     assert first.predicted_host_gib
     assert unknown.predicted_host_gib is unreadable.predicted_host_gib is None
     assert expected(record, None) is record
-    assert expected(record, auto_job({"memory": None})) is record
+    assert expected(record, JobPlan(auto_job({"memory": None}))) is record
     assert any(
-        "predicted by the job file as it is now: GPU " in str(line) for line in view.story(expected(record, job))
+        "predicted by the job file as it is now: GPU " in str(line)
+        for line in view.story(expected(record, JobPlan(job)))
     )
 
 

@@ -9,12 +9,11 @@ import pytest
 from botocore.session import get_session
 
 from job_files import write_job
-from sagefit.attempts import check_allowed, plan_attempts, plan_steps, worst_case_usd
 from sagefit.catalog import instances, price
 from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.processing import no_processing
-from sagefit.render import render
+from sagefit.planning import check_allowed, plan, worst_case_usd
 
 STEP: dict[str, Any] = {
     "name": "features",
@@ -163,7 +162,7 @@ def test_bad_steps_are_refused_with_field_rule_and_knob(tmp_path: Path, case: st
     steps, changes, field, rule = BAD[case]
     steps = [{key: value for key, value in step.items() if value is not None} for step in steps]
     with pytest.raises(SagefitError) as refused:
-        plan_attempts(load(tmp_path, *steps, **changes))
+        plan(load(tmp_path, *steps, **changes))
     said = refused.value.message
     assert field in said, said
     assert rule in said, said
@@ -172,7 +171,7 @@ def test_bad_steps_are_refused_with_field_rule_and_knob(tmp_path: Path, case: st
 
 def test_steps_are_rendered_with_paths_of_the_job_root(tmp_path: Path) -> None:
     inputs = {"train": {"from": "split/parts"}, "test": {"from": "features/test", "mode": "FastFile"}}
-    text = render(load(tmp_path, STEP, SPLIT, inputs=inputs))
+    text = plan(load(tmp_path, STEP, SPLIT, inputs=inputs)).text
     assert '{ from = "features/test", mode = "FastFile" }' in text
     assert '"--fast"' in text
     assert 'labels = { s3_uri = "s3://labels/2026/", distribution = "ShardedByS3Key" }' in text
@@ -193,12 +192,12 @@ def test_what_steps_read_from_this_machine_is_shipped_with_the_job(tmp_path: Pat
 
 def test_the_worst_case_has_every_step_in_it(tmp_path: Path) -> None:
     bare, prepared = (load(tmp_path, *steps) for steps in ((), (STEP, SPLIT)))
-    attempts, steps = plan_attempts(prepared), plan_steps(prepared)
+    attempts, steps = plan(prepared).attempts, plan(prepared).steps
     assert [step.label for step in steps] == ["processing features", "processing split"]
     rates = {name: price(name, "us-east-1", packaged=True) for name in ("ml.m5.xlarge", "ml.c5.xlarge")}
     hourly = {name: found.usd_per_hour for name, found in rates.items() if found}
     more = 2 * hourly["ml.m5.xlarge"] + 24 * hourly["ml.c5.xlarge"]
-    before = worst_case_usd(plan_attempts(bare), "us-east-1", packaged=True)
+    before = worst_case_usd(plan(bare).attempts, "us-east-1", packaged=True)
     assert before is not None
     assert worst_case_usd(attempts, "us-east-1", steps=steps, packaged=True) == pytest.approx(before + more)
 
@@ -206,7 +205,7 @@ def test_the_worst_case_has_every_step_in_it(tmp_path: Path) -> None:
 def test_a_platform_allows_the_types_of_steps_too(tmp_path: Path) -> None:
     job = load(tmp_path, STEP)
     with pytest.raises(SagefitError, match=r"processing features runs on ml\.m5\.xlarge, and the platform dev allows"):
-        check_allowed(job, plan_steps(job), ["ml.m5.large"])
+        check_allowed(plan(job), ["ml.m5.large"])
 
 
 def test_types_that_do_not_process_are_those_of_the_service() -> None:

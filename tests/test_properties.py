@@ -19,7 +19,7 @@ from sagefit.job import load_job
 from sagefit.job.model import Attempt, Channel, Image, Job, Resources
 from sagefit.job.values import Code
 from sagefit.paths import JOB_ROOT
-from sagefit.render import render
+from sagefit.planning import plan
 from terraform_console import evaluate
 
 # Terraform decodes every tfvars file by itself and gives it to the variables of ``job/``.
@@ -141,7 +141,7 @@ def test_terraform_reads_what_the_job_file_says(tmp_path: Path) -> None:
         specs.append(spec)
 
     collect()
-    rendered = [render(load_job(str(write_spec(tmp_path, spec)))) for spec in specs]
+    rendered = [plan(load_job(str(write_spec(tmp_path, spec)))).text for spec in specs]
     for spec, found in zip(specs, read_by_terraform(tmp_path / "terraform", rendered), strict=True):
         check(spec, found, tmp_path)
     assert len(specs) >= 100
@@ -189,9 +189,9 @@ def test_equal_job_files_render_to_the_same_bytes(tmp_path: Path) -> None:
     @any_job
     @given(jobs(), STYLES, st.randoms(use_true_random=False), st.booleans())
     def same(spec: Spec, style: dict[str, Any], chance: random.Random, with_defaults: bool) -> None:
-        first = render(load_job(str(write_spec(tmp_path, spec))))
+        first = plan(load_job(str(write_spec(tmp_path, spec)))).text
         other = shuffled(written_out(spec) if with_defaults else spec, chance)
         assume(yaml.safe_load(yaml.safe_dump(other, **style)) == other)  # YAML folds some line breaks where unquoted
-        assert render(load_job(str(write_spec(tmp_path, other, **style)))) == first
+        assert plan(load_job(str(write_spec(tmp_path, other, **style)))).text == first
 
     same()

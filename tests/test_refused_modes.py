@@ -18,7 +18,7 @@ from job_files import write_job
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.paths import ROOT
-from sagefit.render import render
+from sagefit.planning import plan
 from terraform.runs import refusals, test_files
 
 Words = tuple[str, str, str]
@@ -116,7 +116,7 @@ def test_the_job_file_is_refused(tmp_path: Path, mode: Mode) -> None:
     for name, text in mode.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(SagefitError) as caught:
-        render(load_job(str(path)))
+        plan(load_job(str(path)))
     assert caught.value.exit_code == INVALID
     named, rule, knob = mode.python
     lines = caught.value.message.splitlines()
@@ -130,11 +130,11 @@ def test_what_the_modes_need_otherwise_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "requirements.txt").write_text("tabulate==0.9.0\n", encoding="utf-8")
     offline = write_job(tmp_path, {"resources.network_isolation": True, "code.offline_requirements": True})
-    assert "offline_requirements = true" in render(load_job(str(offline)))
+    assert "offline_requirements = true" in plan(load_job(str(offline))).text
     (tmp_path / "data" / "b.csv").write_text("3,4\n", encoding="utf-8")
     sharded = {"uri": "data", "distribution": "ShardedByS3Key"}
     shared = write_job(tmp_path, {"inputs.train": sharded, "attempts.1.instance_count": 2})
-    assert "ShardedByS3Key" in render(load_job(str(shared)))
+    assert "ShardedByS3Key" in plan(load_job(str(shared))).text
 
 
 def test_the_module_refuses_them_too(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.load import job_files
 from sagefit.paths import home
-from sagefit.render import check_rendered, hcl, render, tfvars_path, write
+from sagefit.planning import hcl, plan
+from sagefit.planning.tfvars import check_rendered, write
 
 # What YAML and SageMaker can carry: any text but surrogates and control characters other than newline and tab.
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\t"), max_size=60)
@@ -66,7 +67,7 @@ def terraform_reads(folder: Path, tfvars: str) -> dict[str, object]:
 
 def test_terraform_reads_back_every_trap(tmp_path: Path) -> None:
     job = job_with(tmp_path, TRAPS)
-    assert terraform_reads(tmp_path / "tf", render(job)) == {f"h{i}": t for i, t in enumerate(TRAPS)}
+    assert terraform_reads(tmp_path / "tf", plan(job).text) == {f"h{i}": t for i, t in enumerate(TRAPS)}
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -79,8 +80,8 @@ def test_terraform_reads_back_any_text(tmp_path: Path, texts: list[str]) -> None
 
 
 def test_rendering_is_deterministic_and_blind_to_key_order(tmp_path: Path) -> None:
-    first = render(load_job(str(write_job(tmp_path, {"hyperparameters": {"a": 1, "b": 2}}))))
-    again = render(load_job(str(write_job(tmp_path, {"hyperparameters": {"b": 2, "a": 1}}))))
+    first = plan(load_job(str(write_job(tmp_path, {"hyperparameters": {"a": 1, "b": 2}})))).text
+    again = plan(load_job(str(write_job(tmp_path, {"hyperparameters": {"b": 2, "a": 1}})))).text
     assert first == again
 
 
@@ -93,7 +94,7 @@ def test_the_rendered_file_is_formatted_as_terraform_would(tmp_path: Path) -> No
         "tags": {"team": "vision"},
         "metrics": [{"name": "accuracy", "regex": "accuracy=([0-9.]+)"}],
     }
-    path, changed = write(load_job(str(write_job(tmp_path, changes))))
+    path, changed = write(plan(load_job(str(write_job(tmp_path, changes)))))
     assert changed
     done = subprocess.run(
         [toolchain.terraform_binary(home()), "fmt", "-check", "-diff", str(path)],
@@ -105,33 +106,33 @@ def test_the_rendered_file_is_formatted_as_terraform_would(tmp_path: Path) -> No
 
 
 def test_a_reason_cannot_leave_its_comment(tmp_path: Path) -> None:
-    text = render(load_job(str(write_job(tmp_path, {"attempts.0.reason": "x\nevil = 1\r\nmore\u2028end"}))))
+    text = plan(load_job(str(write_job(tmp_path, {"attempts.0.reason": "x\nevil = 1\r\nmore\u2028end"})))).text
     assert not [line for line in text.splitlines() if line.startswith(("evil", "more", "end"))]
 
 
 def test_each_attempt_carries_its_reason_as_a_comment(tmp_path: Path) -> None:
-    text = render(load_job(str(write_job(tmp_path, {"attempts.0.reason": "The cheapest"}))))
+    text = plan(load_job(str(write_job(tmp_path, {"attempts.0.reason": "The cheapest"})))).text
     assert "# 0: ml.m5.large, at most 20 min. The cheapest\n" in text
 
 
 def test_an_unchanged_file_is_left_alone(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path)))
-    write(job)
-    before = tfvars_path(job).stat().st_mtime_ns
-    assert write(job) == (tfvars_path(job), False)
-    assert tfvars_path(job).stat().st_mtime_ns == before
+    write(plan(job))
+    before = job.tfvars.stat().st_mtime_ns
+    assert write(plan(job)) == (job.tfvars, False)
+    assert job.tfvars.stat().st_mtime_ns == before
 
 
 def test_a_changed_job_replaces_its_own_render(tmp_path: Path) -> None:
-    write(load_job(str(write_job(tmp_path))))
-    _, changed = write(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9}))))
+    write(plan(load_job(str(write_job(tmp_path)))))
+    _, changed = write(plan(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9})))))
     assert changed
 
 
 @pytest.mark.parametrize("edit", ["append", "foreign", "body"])
 def test_a_file_edited_by_hand_is_refused_and_kept(tmp_path: Path, edit: str) -> None:
     job = load_job(str(write_job(tmp_path)))
-    path, _ = write(job)
+    path, _ = write(plan(job))
     text = path.read_text(encoding="utf-8")
     edited = {
         "append": text + 'tags = { a = "b" }\n',
@@ -140,7 +141,7 @@ def test_a_file_edited_by_hand_is_refused_and_kept(tmp_path: Path, edit: str) ->
     }[edit]
     path.write_text(edited, encoding="utf-8")
     with pytest.raises(SagefitError, match="not replaced") as caught:
-        write(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9}))))
+        write(plan(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9})))))
     assert caught.value.exit_code == REFUSED
     assert path.read_text(encoding="utf-8") == edited
 
@@ -148,15 +149,15 @@ def test_a_file_edited_by_hand_is_refused_and_kept(tmp_path: Path, edit: str) ->
 def test_check_fails_when_the_file_is_missing_or_stale(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path)))
     with pytest.raises(SagefitError, match="does not exist"):
-        check_rendered(job)
-    write(job)
-    check_rendered(job)
+        check_rendered(plan(job))
+    write(plan(job))
+    check_rendered(plan(job))
     with pytest.raises(SagefitError, match="is out of date"):
-        check_rendered(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9}))))
+        check_rendered(plan(load_job(str(write_job(tmp_path, {"hyperparameters.epochs": 9})))))
 
 
 def test_paths_are_relative_to_the_job_root(tmp_path: Path) -> None:
-    text = render(load_job(str(write_job(tmp_path))))
+    text = plan(load_job(str(write_job(tmp_path)))).text
     line = next(line for line in text.splitlines() if "source_dir" in line)
     assert (Path("job") / line.split('"')[1]).resolve() == (tmp_path / "src").resolve() or line.split('"')[1].endswith(
         "/src"
@@ -165,7 +166,7 @@ def test_paths_are_relative_to_the_job_root(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", job_files(), ids=lambda file: file.name)
 def test_committed_renders_are_up_to_date(file: Path) -> None:
-    check_rendered(load_job(str(file)))
+    check_rendered(plan(load_job(str(file))))
 
 
 def test_terraform_is_there() -> None:

@@ -24,6 +24,7 @@ from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, DONE, INVALID
 from sagefit.job import Job
 from sagefit.paths import ROOT
+from sagefit.planning import JobPlan
 from sagefit.size import as_json, size_job, view
 from sagefit.size.view import ROWS, around, page
 from test_attempts import HUGE, jobs
@@ -108,7 +109,7 @@ def objects(done: Done) -> list[dict[str, Any]]:
 @settings(max_examples=60, deadline=None)
 @given(jobs())
 def test_the_json_keeps_its_contract_and_nothing_is_chosen_that_does_not_fit(job: Job) -> None:
-    sizing = size_job(job, REGION)
+    sizing = size_job(JobPlan(job), REGION)
     answer = as_json(sizing)
     check(json.loads(json.dumps(answer)), CONTRACT)
     for need in (answer["gpu_gib"], answer["host_gib"]):
@@ -135,14 +136,14 @@ def test_the_json_keeps_its_contract_and_nothing_is_chosen_that_does_not_fit(job
 
 def test_a_job_without_gpus_has_no_gpu_need() -> None:
     job = auto_job({"memory.model": {"family": "measured", "host_gib": 20}})
-    answer = as_json(size_job(job, REGION))
+    answer = as_json(size_job(JobPlan(job), REGION))
     assert answer["gpu_gib"] is None
     assert answer["host_gib"]["point"] == 20
     assert not instances()[answer["chosen"]].gpu_count
 
 
 def test_prices_are_those_of_the_region_and_the_choice_is_the_same() -> None:
-    here, there = (size_job(auto_job(), region) for region in (REGION, "eu-west-1"))
+    here, there = (size_job(JobPlan(auto_job()), region) for region in (REGION, "eu-west-1"))
     assert here.chosen
     assert there.chosen
     assert there.chosen.instance_type == here.chosen.instance_type
@@ -155,7 +156,7 @@ def test_written_attempts_choose_the_first_that_fits() -> None:
         {"name": "small", "instance_type": "ml.g4dn.xlarge", "next": {"gpu_memory": "large"}},
         {"name": "large", "instance_type": "ml.g6e.xlarge"},
     ]
-    sizing = size_job(auto_job({"attempts": written, "memory.sequence_length": 256}), REGION)
+    sizing = size_job(JobPlan(auto_job({"attempts": written, "memory.sequence_length": 256})), REGION)
     assert [attempt.fit.verdict for attempt in sizing.attempts if attempt.fit] == ["OOM", "FITS"]
     assert sizing.chosen
     assert sizing.chosen.instance_type == "ml.g6e.xlarge"
@@ -163,7 +164,7 @@ def test_written_attempts_choose_the_first_that_fits() -> None:
 
 
 def test_the_rows_shown_are_those_around_the_choice() -> None:
-    sizing = size_job(auto_job(), REGION)
+    sizing = size_job(JobPlan(auto_job()), REGION)
     rows = around(sizing.candidates, sizing.chosen)
     assert len(rows) == ROWS
     assert any(row is sizing.chosen for row in rows)
@@ -313,7 +314,7 @@ def text(job: Job, region: str = REGION, width: int = 200, monkeypatch: pytest.M
     if monkeypatch:
         monkeypatch.setattr(view, "out", console)
     with console.capture() as written:
-        for part in page(size_job(job, region)):
+        for part in page(size_job(JobPlan(job), region)):
             console.print(part, soft_wrap=isinstance(part, Text))
     return written.get()
 
@@ -323,7 +324,7 @@ SPOT = {"resources.spot": True, "resources.max_wait": "8h"}
 
 def test_spot_is_shown_as_a_range_and_counted_in_full() -> None:
     job = auto_job(SPOT)
-    sizing = size_job(job, REGION)
+    sizing = size_job(JobPlan(job), REGION)
     answer = as_json(sizing)
     assert sizing.chosen
     assert sizing.chosen.spot_usd_per_hour
@@ -336,37 +337,37 @@ def test_spot_is_shown_as_a_range_and_counted_in_full() -> None:
     assert answer["attempts"][0]["spot_usd_per_hour"] == pytest.approx([least, usual, most], abs=1e-3)
     assert answer["attempts"][1]["spot_usd_per_hour"] is None
     assert answer["candidates"][0]["spot_usd_per_hour"][2] == pytest.approx(answer["candidates"][0]["usd_per_hour"] / 2)
-    on_demand = as_json(size_job(auto_job(), REGION))["worst_case_usd"]
+    on_demand = as_json(size_job(JobPlan(auto_job()), REGION))["worst_case_usd"]
     assert answer["worst_case_usd"] == pytest.approx(on_demand + answer["attempts"][0]["worst_case_usd"], abs=1e-3)
 
 
 @pytest.mark.parametrize(("changes", "usage"), [(SPOT, "spot training"), ({}, "training")])
 def test_the_quota_and_flags_of_the_choice_are_named(changes: dict[str, Any], usage: str) -> None:
-    answer = as_json(size_job(auto_job(changes), REGION))
+    answer = as_json(size_job(JobPlan(auto_job(changes)), REGION))
     assert answer["chosen_quota"] == {"name": f"{answer['chosen']} for {usage} job usage", "instances": 1}
     assert answer["chosen_flags"] == []
     assert f"check the quota {answer['chosen_quota']['name']}" in text(auto_job(changes))
     plan = auto_job({"resources.instance_type": "ml.p5en.48xlarge", "memory.world_size": 8})
-    assert as_json(size_job(plan, REGION))["chosen_flags"] == ["sold mostly through Training Plans"]
+    assert as_json(size_job(JobPlan(plan), REGION))["chosen_flags"] == ["sold mostly through Training Plans"]
     assert "; sold mostly through Training Plans" in text(plan)
 
 
 def test_world_size_is_shown_and_held_against_the_gpus() -> None:
     sharded = {"memory.world_size": 64, "memory.sharding": "zero3"}
     few = auto_job(sharded | {"resources.instance_type": "ml.g6.4xlarge"})
-    sizing = size_job(few, REGION)
+    sizing = size_job(JobPlan(few), REGION)
     answer = as_json(sizing)
     assert (sizing.exit_code, answer["chosen"], answer["candidates"][0]["fits"]) == (DOES_NOT_FIT, None, False)
     assert answer["candidates"][0]["reason"] == "world_size 64 needs 64 GPUs, 1 x ml.g6.4xlarge has 1"
     assert "world_size 64 needs 64 GPUs" in text(few).splitlines()[0]
     enough = auto_job(sharded)
     assert ", world size 64" in text(enough)
-    chosen = size_job(enough, REGION).chosen
+    chosen = size_job(JobPlan(enough), REGION).chosen
     assert chosen
     assert chosen.placement.gpus >= 64
     idle = auto_job({"memory.world_size": 2, "resources.instance_type": "ml.g6.12xlarge"})
-    assert "world_size 2 of 4 GPUs: the others stay idle" in size_job(idle, REGION).assumptions
-    none = size_job(auto_job({"memory.world_size": 100_000}), REGION)
+    assert "world_size 2 of 4 GPUs: the others stay idle" in size_job(JobPlan(idle), REGION).assumptions
+    none = size_job(JobPlan(auto_job({"memory.world_size": 100_000})), REGION)
     assert (none.exit_code, none.candidates) == (DOES_NOT_FIT, [])
 
 
@@ -382,17 +383,17 @@ def test_a_price_that_is_not_known_is_said_so() -> None:
 
 def test_that_nothing_helps_is_said_in_one_line() -> None:
     job = auto_job({"memory.model": {"family": "measured", "gpu_gib": 4000, "host_gib": 10}})
-    sizing = size_job(job, REGION)
+    sizing = size_job(JobPlan(job), REGION)
     assert (sizing.exit_code, sizing.advice) == (DOES_NOT_FIT, [])
     assert "tensor or pipeline parallelism is not planned" in text(job)
     assert as_json(sizing)["nothing_helps"]
-    assert as_json(size_job(auto_job(), REGION))["nothing_helps"] is None
+    assert as_json(size_job(JobPlan(auto_job()), REGION))["nothing_helps"] is None
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_no_terminal_is_too_narrow_for_names_and_numbers(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = text(auto_job(SPOT), width=width, monkeypatch=monkeypatch)
-    sizing = size_job(auto_job(SPOT), REGION)
+    sizing = size_job(JobPlan(auto_job(SPOT)), REGION)
     assert "…" not in shown
     words = set(shown.replace("/", " ").split())
     for candidate in around(sizing.candidates, sizing.chosen):

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sagefit.attempts import plan_attempts
-from sagefit.attempts.siblings import _FAMILIES, smaller
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.memory import Vision, vision
 from sagefit.memory.presets import presets
 from sagefit.memory.workload import Transformer
+from sagefit.planning import JobPlan, plan
+from sagefit.planning.siblings import _FAMILIES, smaller
 from sagefit.size import size_job
 
 JOB = """
@@ -62,16 +62,16 @@ def test_what_follows_in_the_family_is_for_the_same_task() -> None:
 )
 def test_a_smaller_model_is_advice_and_the_last(tmp_path: Path, model: str, batch: int, name: str) -> None:
     job = job_of(tmp_path, model, batch=batch)
-    advice = size_job(job, REFERENCE_REGION).advice
+    advice = size_job(JobPlan(job), REFERENCE_REGION).advice
     assert [each.other_model for each in advice] == [False] * (len(advice) - 1) + [True]
     assert f"memory.model: {name}" in advice[-1].text
     assert advice[-1].fit.verdict == "FITS"
     assert advice[-1].gpu_gib > 5
     with pytest.raises(SagefitError, match="does not fit") as refused:
-        plan_attempts(job)
+        plan(job)
     assert name in str(refused.value.hint)
 
 
 def test_a_smaller_model_is_never_an_attempt(tmp_path: Path) -> None:
     job = job_of(tmp_path, "bert-large-uncased", batch=8, type="auto")
-    assert all("model" not in attempt.hyperparameters for attempt in plan_attempts(job))
+    assert all("model" not in attempt.hyperparameters for attempt in plan(job).attempts)

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from job_files import auto_job, write_job
-from sagefit.attempts import PlannedAttempt, plan_attempts, worst_case_usd
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.job.tuning import Tuning
 from sagefit.memory.read import read
-from sagefit.render.tfvars import render
+from sagefit.planning import PlannedAttempt, plan, worst_case_usd
 
 LOSS = {"metric": "loss", "type": "Minimize"}
 RATE = {"min": 0.001, "max": 0.1, "scaling": "Logarithmic"}
@@ -104,7 +103,7 @@ def test_what_is_paid_and_how_long_it_takes() -> None:
 
 def test_the_worst_case_counts_every_trial(tmp_path: Path) -> None:
     def usd(changes: dict[str, Any]) -> float:
-        attempts = plan_attempts(load_job(str(write_job(tmp_path, changes))))
+        attempts = plan(load_job(str(write_job(tmp_path, changes)))).attempts
         return worst_case_usd(attempts, "us-east-1", packaged=True) or 0.0
 
     assert usd(searching()) == pytest.approx(5 * usd({}))
@@ -114,7 +113,7 @@ def test_the_worst_case_counts_every_trial(tmp_path: Path) -> None:
 def test_a_poll_interval_has_to_cover_all_rounds(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path, searching(**{"resources.poll_interval": "1s"}))))
     with pytest.raises(SagefitError, match="does not cover"):
-        plan_attempts(job)
+        plan(job)
 
 
 def test_a_batch_size_that_is_searched_is_planned_at_its_largest() -> None:
@@ -132,13 +131,13 @@ def test_a_batch_size_that_is_searched_is_planned_at_its_largest() -> None:
 
 def test_remedies_leave_what_is_searched_alone() -> None:
     batch = {"hyperparameters.per_device_train_batch_size": None, "memory.knobs.micro_batch": "rows"}
-    attempts: list[PlannedAttempt] = plan_attempts(auto_job(searching() | batch | {"tuning.ranges.rows": [8, 32]}))
+    attempts: list[PlannedAttempt] = plan(auto_job(searching() | batch | {"tuning.ranges.rows": [8, 32]})).attempts
     assert all("rows" not in attempt.hyperparameters for attempt in attempts)
 
 
 def test_a_grid_leaves_the_number_of_trials_to_sagemaker(tmp_path: Path) -> None:
     grid = {"tuning.strategy": "Grid", "tuning.max_jobs": 4, "tuning.ranges": {"a": [1, 2], "b": [True, False]}}
-    text = render(load_job(str(write_job(tmp_path, searching(**grid)))))
+    text = plan(load_job(str(write_job(tmp_path, searching(**grid))))).text
     assert "max_jobs" not in text
     assert 'values = ["true", "false"]' in text
     assert "at most 4 x 20 min" in text
@@ -148,5 +147,5 @@ def test_long_values_to_try_count_in_the_request(tmp_path: Path) -> None:
     ranges = {f"r{n}": [f"{m:02}" + "x" * 250 for m in range(30)] for n in range(20)}
     job = load_job(str(write_job(tmp_path, searching(**{"tuning.ranges": ranges}))))
     with pytest.raises(SagefitError, match="131,072 fit") as refused:
-        plan_attempts(job)
+        plan(job)
     assert "tuning.ranges" in str(refused.value.message)

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from job_files import write_job
-from sagefit.attempts import plan_attempts
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import Job, load_job, secret_texts, uploads
 from sagefit.job.left_out import ALWAYS_EXCLUDED
 from sagefit.job.upload_rules import outside_problems
 from sagefit.job.uploads import look, shipped
 from sagefit.paths import TRAINING_JOB_MODULE
-from sagefit.render import render
+from sagefit.planning import plan
 
 STEP: dict[str, Any] = {
     "name": "clean",
@@ -50,7 +49,7 @@ def fill(folder: Path, *names: str, size: int = 1_500_000) -> None:
 
 def rendered(job: Job) -> list[str]:
     """The patterns in the tfvars file, in its order."""
-    return re.findall(r"\bexclude +=\s*(\[.*\])", render(job))
+    return re.findall(r"\bexclude +=\s*(\[.*\])", plan(job).text)
 
 
 def line_of(path: Path, text: str) -> int:
@@ -248,10 +247,10 @@ def test_what_is_left_out_is_dealt_out_to_no_instance(tmp_path: Path) -> None:
     fill(tmp_path / "data", "b.md")
     train = {"uri": "data", "distribution": "ShardedByS3Key"}
     attempts = [{"name": "two", "instance_type": "ml.m5.large", "instance_count": 2}]
-    plan_attempts(load_job(str(write_job(tmp_path, {"attempts": attempts, "inputs.train": train}))))
+    plan(load_job(str(write_job(tmp_path, {"attempts": attempts, "inputs.train": train}))))
     job = write_job(tmp_path, {"attempts": attempts, "inputs.train": train | {"exclude": ["*.md"]}})
     with pytest.raises(SagefitError, match="deals out 1 file to the 2 instances"):
-        plan_attempts(load_job(str(job)))
+        plan(load_job(str(job)))
 
 
 def test_only_local_data_can_be_let_through(tmp_path: Path) -> None:

@@ -9,15 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit.attempts import (
-    check_allowed,
-    check_max_price,
-    is_estimated,
-    plan_attempts,
-    plan_steps,
-    repeats_note,
-    worst_case_usd,
-)
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -26,8 +17,9 @@ from sagefit.job.roles import role_problems
 from sagefit.job.upload_rules import check_texts, outside_problems
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
+from sagefit.planning import JobPlan, check_allowed, check_max_price, repeats_note
+from sagefit.planning.tfvars import write
 from sagefit.platform import Platform, load_platform
-from sagefit.render import render, tfvars_path, write
 from sagefit.runs import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -37,12 +29,17 @@ _GOES = frozenset({"replace", "delete"})
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job, the platform it goes to, and the saved plan."""
+    """A job's plan, the platform it goes to, and what Terraform planned and saved."""
 
-    job: Job
+    job_plan: JobPlan
     platform: Platform
     terraform: Terraform
     plan: Plan
+
+    @property
+    def job(self) -> Job:
+        """The job itself."""
+        return self.job_plan.job
 
     @property
     def where(self) -> str:
@@ -52,9 +49,8 @@ class PlannedJob:
     @property
     def worst_case(self) -> str:
         """What a run can cost."""
-        attempts, steps, region = plan_attempts(self.job), plan_steps(self.job), self.platform.region
-        usd = worst_case_usd(attempts, region, steps=steps)
-        estimated = " by estimated prices" if is_estimated(attempts, region, steps=steps) else ""
+        usd = self.job_plan.worst_case_usd(self.platform.region)
+        estimated = " by estimated prices" if self.job_plan.prices_estimated(self.platform.region) else ""
         if usd is None:
             return "what a run costs is not known"
         return f"a run costs at most {usd:.2f} USD{estimated}; {repeats_note(usd)}"
@@ -63,63 +59,64 @@ class PlannedJob:
 def job_terraform(job: Job, target: Target) -> Terraform:
     """The ``job/`` root with this job's variables and state."""
     key = f"{job.platform}/jobs/{job.name}"
-    return Terraform(JOB_ROOT, key, target, variables=tfvars_path(job), called=job.reference)
+    return Terraform(JOB_ROOT, key, target, variables=job.tfvars, called=job.reference)
 
 
-def plan_job(job: Job, target: Target, *, destroy: bool = False) -> PlannedJob:
-    """Render, check against the platform, and plan. Nothing is created.
+def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False) -> PlannedJob:
+    """Render, check against the platform, and let Terraform plan. Nothing is created.
 
     Raises SagefitError, with exit code 4 for an edited render or a job over its ``max_price``.
     """
+    job = job_plan.job
     platform = load_platform(job.platform)
     if not destroy:
-        check(job, platform)
+        check(job_plan, platform)
     terraform = job_terraform(job, target)
     with terraform.held():
-        if not (destroy and tfvars_path(job).exists()):
-            write(job)
+        if not (destroy and job.tfvars.exists()):
+            write(job_plan)
         plan = terraform.plan(destroy=destroy)
         removed = takes_from_runs((change.address, [change.action]) for change in plan.changes)
-        _note(plan.path).write_text(
-            json.dumps({"inputs": _inputs(job), "removed": removed, "destroy": destroy}), encoding="utf-8"
-        )
-    return PlannedJob(job, platform, terraform, plan)
+        note = {"inputs": _inputs(job_plan, destroy=destroy), "removed": removed, "destroy": destroy}
+        _note(plan.path).write_text(json.dumps(note), encoding="utf-8")
+    return PlannedJob(job_plan, platform, terraform, plan)
 
 
-def apply_saved(job: Job, target: Target) -> None:
+def apply_saved(job_plan: JobPlan, target: Target) -> None:
     """Apply the plan that was saved last, and no other.
 
     Raises SagefitError: exit code 2 when there is none; 4 when the job changed after it was planned, or when the plan
     takes away files that a run in progress may still need.
     """
-    terraform = job_terraform(job, target)
+    terraform = job_terraform(job_plan.job, target)
     with terraform.held():
-        _apply_saved(job, terraform)
+        _apply_saved(job_plan, terraform)
 
 
-def _apply_saved(job: Job, terraform: Terraform) -> None:
+def _apply_saved(job_plan: JobPlan, terraform: Terraform) -> None:
+    job = job_plan.job
     path, note = terraform.plan_path, _note(terraform.plan_path)
     if not path.exists() or not note.exists():
         raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: {command('plan', job.reference)}")
     noted = json.loads(note.read_text(encoding="utf-8"))
-    if noted["inputs"] != _inputs(job):
+    if noted["inputs"] != _inputs(job_plan, destroy=noted["destroy"]):
         raise SagefitError(
             f"stale plan: {display(job.path)}, its code or local data changed after the plan was made",
             hint=f"plan again: {command('plan', job.reference)}",
             exit_code=REFUSED,
         )
     if not noted["destroy"]:
-        check(job, load_platform(job.platform))
+        check(job_plan, load_platform(job.platform))
     if noted["removed"]:
         refuse_under_runs(job)
     terraform.apply(Plan(path))
 
 
-def check(job: Job, platform: Platform) -> None:
+def check(job_plan: JobPlan, platform: Platform) -> None:
     """Refuse what the platform does not allow, what could cost more than the job's limit, and to upload credentials."""
-    attempts = plan_attempts(job)
-    check_allowed(job, [*plan_steps(job), *attempts], platform.allowed_instance_types)
-    check_max_price(job, attempts, platform.region)
+    job = job_plan.job
+    check_allowed(job_plan, platform.allowed_instance_types)
+    check_max_price(job_plan, platform.region)
     found = [*region_problems(job, platform.region), *outside_problems(job, platform.upload_folders)]
     found += role_problems(
         job,
@@ -178,10 +175,13 @@ def _note(plan: Path) -> Path:
     return plan.with_suffix(".json")
 
 
-def _inputs(job: Job) -> str:
-    """A digest of all that a plan of ``job`` reads from this machine: Terraform opens the files again at apply."""
-    digest = hashlib.sha256(render(job).encode("utf-8"))
-    for path in [tfvars_path(job), *(path for upload in job.uploads for path in upload.files())]:
+def _inputs(job_plan: JobPlan, *, destroy: bool) -> str:
+    """A digest of all that Terraform's plan reads from this machine: Terraform opens the files again at apply.
+
+    A job is destroyed by what was applied: what its job file says today does not matter, not even whether it fits.
+    """
+    job, digest = job_plan.job, hashlib.sha256(b"" if destroy else job_plan.text.encode("utf-8"))
+    for path in [job.tfvars, *(path for upload in job.uploads for path in upload.files())]:
         if path.is_file():
             digest.update(f"{path}\0{path.stat().st_size}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accuracy.runs import placement_of, rows, workload_of
-from sagefit.catalog.candidate import verdict
 from sagefit.memory import predict
+from sagefit.planning.candidate import verdict
 
 HEAD_ROOM = 0.10
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from money_jobs import Trial
 
-from sagefit.attempts import plan_attempts
 from sagefit.catalog import Instance, instances, price
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import DOES_NOT_FIT, SagefitError
+from sagefit.planning import plan
 
 DEFAULT = "ml.g5.xlarge"
 RETRIES = 3
@@ -42,7 +42,7 @@ Strategy = Callable[[Trial], list[Tried]]
 def sagefit(trial: Trial) -> list[Tried]:
     """The attempts of ``attempts: auto``, along the edges for GPU memory; none where no instance fits for certain."""
     try:
-        attempts = {attempt.name: attempt for attempt in plan_attempts(trial.job)}
+        attempts = {attempt.name: attempt for attempt in plan(trial.job).attempts}
     except SagefitError as error:
         if error.exit_code != DOES_NOT_FIT:
             raise

@@ -19,7 +19,7 @@ from job_files import write_job
 from sagefit.errors import FAILED, INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.job.pinned import pin_path
-from sagefit.render import render
+from sagefit.planning import plan
 
 REPOSITORY = "sagefit-dev"
 HOST = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
@@ -55,7 +55,7 @@ def publish(tmp_path: Path, job: Path, aws: Aws) -> Iterator[Publish]:
 
 def rendered(job: Path) -> str:
     """The tfvars of the job."""
-    return render(load_job(str(job)))
+    return plan(load_job(str(job))).text
 
 
 def test_an_image_is_built_pushed_and_pinned(publish: Publish, job: Path, aws: Aws, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sagefit.cloud import faults
 from sagefit.job import load_job
 from sagefit.job.source import read
 from sagefit.paths import ROOT
-from sagefit.render import render
+from sagefit.planning import plan
 
 
 def sandbox(folder: Path) -> Path:
@@ -48,7 +48,7 @@ def job_files(folder: Path, block: Block) -> None:
             whole = yaml.safe_load((ROOT / block.what).read_text(encoding="utf-8"))
             part, _ = read(path)
             path.write_text(yaml.safe_dump(laid_over(whole, part), sort_keys=False), encoding="utf-8")
-        assert "\nname " in render(load_job(str(path)))
+        assert "\nname " in plan(load_job(str(path))).text
 
 
 def faults_file(folder: Path, block: Block) -> None:

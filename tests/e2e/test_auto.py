@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from e2e.conftest import World
+from sagefit.errors import DOES_NOT_FIT
 from sagefit.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("e2e")
@@ -39,9 +40,14 @@ def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, 
     assert sized["chosen"] == "ml.m5.large"
     first = sized["attempts"][0]
     with world.destroying(job):
-        world.sagefit("run", job, "--yes")
+        world.sagefit("run", job, "--yes", program=(ROOT / "tests" / "counted.py", counts := tmp_path / "counts.json"))
         record = json.loads(world.sagefit("runs", job, "--json").out.splitlines()[0])
+        # A job that fits nowhere any more can still be destroyed.
+        job.write_text(yaml.safe_dump(JOB | {"memory": {"model": {"family": "measured", "host_gib": 500}}}), "utf-8")
+        assert "does not fit" in world.sagefit("plan", job, check=DOES_NOT_FIT).err
     assert record["status"] == "SUCCEEDED"
     assert [attempt["outcome"] for attempt in record["attempts"]] == ["host_memory", "completed"]
     assert [attempt["name"] for attempt in record["attempts"]] == ["main", first["next"]["host_memory"]]
     assert record["attempts"][1]["instance_type"] == "ml.r5.large"
+    once = dict.fromkeys(("attempts", "candidates", "edges", "memory block", "text"), 1)
+    assert json.loads(counts.read_text(encoding="utf-8")) == once, "a job is planned once in a run"

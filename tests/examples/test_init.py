@@ -15,7 +15,7 @@ from sagefit.examples.find import Example
 from sagefit.examples.template import adapted, create, template, templates
 from sagefit.job import load_job
 from sagefit.paths import ROOT
-from sagefit.render import render
+from sagefit.planning import plan
 
 TEMPLATES = {example.name: example for example in templates()}
 
@@ -27,7 +27,7 @@ def comments(path: Path) -> list[str]:
 
 def body(path: Path) -> str:
     """What a job renders to, without comments, name, interval, paths and the lay-out, which depends on their length."""
-    text = re.sub(r"^ *#.*|\bpoll_seconds += \d+", "", render(load_job(str(path))), flags=re.MULTILINE)
+    text = re.sub(r"^ *#.*|\bpoll_seconds += \d+", "", plan(load_job(str(path))).text, flags=re.MULTILINE)
     text = re.sub(r'"\.\./[^"]*"', "PATH", text).replace(f'"{path.stem}"', "NAME", 1)
     return re.sub(r"[\s,]+", " ", text)
 
@@ -74,7 +74,7 @@ def test_a_new_job_needs_nothing_of_its_template(name: str, tmp_path: Path) -> N
     create("my-job", TEMPLATES[name], tmp_path / "jobs")
     assert str(ROOT) not in (tmp_path / "jobs" / "my-job.yaml").read_text(encoding="utf-8")
     shutil.move(tmp_path / "jobs", tmp_path / "elsewhere")
-    assert render(load_job(str(tmp_path / "elsewhere" / "my-job.yaml")))
+    assert plan(load_job(str(tmp_path / "elsewhere" / "my-job.yaml"))).text
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

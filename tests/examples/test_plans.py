@@ -12,13 +12,13 @@ import pytest
 from examples.promises import EXAMPLES, PROMISED
 from plans.cases import Case
 from plans.terraform import embedded_cloud, plan_all
-from sagefit.attempts import plan_attempts
 from sagefit.cloud import faults
 from sagefit.errors import SagefitError
 from sagefit.examples import faults_files
 from sagefit.job import Job, load_job
 from sagefit.paths import PLATFORMS
-from sagefit.render import check_rendered, render
+from sagefit.planning import plan
+from sagefit.planning.tfvars import check_rendered
 
 pytestmark = pytest.mark.xdist_group("examples-plans")
 
@@ -49,7 +49,7 @@ def cases() -> Iterator[Given]:
     for name, example in EXAMPLES.items():
         with suppress(SagefitError):  # its own tests say what is wrong with it, and the others go on
             job = load_job(str(example.path))
-            jobs[name] = job, render(job)
+            jobs[name] = job, plan(job).text
     for platform in {job.platform for job, _ in jobs.values()}:
         variables = PLATFORMS / f"{platform}.tfvars"
         yield Given(f"platforms/{platform}", variables.read_text("utf-8") if variables.exists() else 'name = "dev"')
@@ -66,7 +66,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_rendered_file_is_up_to_date(name: str) -> None:
-    check_rendered(load_job(str(EXAMPLES[name].path)))
+    check_rendered(plan(load_job(str(EXAMPLES[name].path))))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -75,7 +75,7 @@ def test_the_job_is_planned(name: str, plans: dict[str, dict[str, Any]]) -> None
     machine = planned["values"][MACHINE]
     assert machine["name"] == f"sagefit-{job.platform}-{job.name}"
     states = machine["definition"]["States"]
-    assert [a.name for a in plan_attempts(job) if not any(a.name in state for state in states)] == []
+    assert [a.name for a in plan(job).attempts if not any(a.name in state for state in states)] == []
     told = [warning.partition(",")[0] for warning in planned["warnings"]]
     assert told == PROMISED.get(name, {}).get("warnings", [])
 

@@ -12,8 +12,8 @@ from sagefit import deploy
 from sagefit.errors import INVALID, SagefitError
 from sagefit.gitops.stacks import inputs, job_stack
 from sagefit.job import load_job
+from sagefit.planning import plan
 from sagefit.platform import Buckets, Platform
-from sagefit.render import render
 
 DIGEST = "sha256:" + "0" * 64
 HOST = "registry.example.com:5000/train"
@@ -70,7 +70,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
 
 def refusal(path: Path) -> str:
     with pytest.raises(SagefitError) as caught:
-        render(load_job(str(path)))
+        plan(load_job(str(path)))
     assert caught.value.exit_code == INVALID
     return caught.value.message
 
@@ -96,11 +96,11 @@ def test_an_image_that_cannot_be_is_refused(
     ],
 )
 def test_what_exists_is_accepted(tmp_path: Path, image: dict[str, Any]) -> None:
-    assert render(load_job(str(write_job(tmp_path, {"image": image}))))
+    assert plan(load_job(str(write_job(tmp_path, {"image": image})))).text
 
 
 def test_an_algorithm_of_one_version_needs_none(tmp_path: Path) -> None:
-    assert render(load_job(str(write_job(tmp_path, {"image": {"algorithm": "kmeans"}, "code": None}))))
+    assert plan(load_job(str(write_job(tmp_path, {"image": {"algorithm": "kmeans"}, "code": None})))).text
     told = refusal(write_job(tmp_path, {"image": {"algorithm": "k-means"}, "code": None}))
     assert "'k-means' is not in the table of AWS's images" in told
     assert "did you mean kmeans?" in told
@@ -136,10 +136,10 @@ def test_a_platform_elsewhere_may_lack_an_image(
         schema_=1, name="dev", partition="aws", region=region, account_id="123456789012", buckets=buckets
     )
     if published:
-        deploy.check(job, platform)
+        deploy.check(plan(job), platform)
         return
     with pytest.raises(SagefitError, match=f"is not published in {region}, but in af-south-1, ") as caught:
-        deploy.check(job, platform)
+        deploy.check(plan(job), platform)
     assert "digits.yaml:" in caught.value.message
     assert caught.value.exit_code == INVALID
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from accuracy import falls, lomo, runs
 from job_files import auto_job
-from sagefit.attempts import plan_attempts, predicted_on_cpu
 from sagefit.memory import GIB, Placement, Transformer, Vision, Workload, bounds, predict
 from sagefit.memory.cpu import HELD_CHECKPOINTED, HELD_MOST
 from sagefit.memory.host import CPU_PROCESS
 from sagefit.memory.presets import presets
 from sagefit.memory.read import read
+from sagefit.planning import plan, predicted_on_cpu
 
 CPU = Placement()
 # As gpt-11m in cpu.csv: 6 layers of h = 384 with an MLP of 4 h.
@@ -97,12 +97,12 @@ def test_the_environment_says_whether_malloc_gives_back_and_the_image_what_is_lo
 
 def test_an_attempt_of_a_gpu_job_is_predicted_as_the_embedded_cloud_runs_it() -> None:
     job = auto_job({"resources.instance_type": "ml.g5.4xlarge"})
-    for attempt in plan_attempts(job):
-        found = predicted_on_cpu(job, attempt)
+    for attempt in plan(job).attempts:
+        found = predicted_on_cpu(plan(job), attempt)
         assert found
         assert found.gpu is None
         assert {"weights", "optimizer", "activations"} <= set(found.host.parts)
-    assert predicted_on_cpu(auto_job({"memory": None, "resources.instance_type": "ml.m5.large"}), attempt) is None
+    assert predicted_on_cpu(plan(auto_job({"memory": None, "resources.instance_type": "ml.m5.large"})), attempt) is None
 
 
 MODELS = [GPT, replace(GPT, dropout=True), presets()["bert-base"].model, Vision("resnet50", 0)]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from job_files import write_job
-from sagefit.attempts import plan_attempts
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import Job, load_job
 from sagefit.memory.knobs import DEFAULTS, name_of
 from sagefit.memory.read import read
 from sagefit.memory.workload import GIB, Measured, Tabular, Transformer, Vision
 from sagefit.paths import ROOT
+from sagefit.planning import plan
 
 PYTORCH = {"framework": "pytorch", "version": "2.6"}  # it has images for GPU instances
 LLAMA = {
@@ -395,7 +395,7 @@ def test_a_wrong_number_of_an_attempt_is_reported_there(tmp_path: Path) -> None:
     changes = {"memory": {"model": "gpt2"}, "hyperparameters": {"batch_size": 8}, "attempts": attempts}
     path = write_job(tmp_path, changes | {"image": PYTORCH})
     with pytest.raises(SagefitError) as caught:
-        plan_attempts(load_job(str(path)))
+        plan(load_job(str(path)))
     line = next(n for n, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if "many" in text)
     assert f"digits.yaml:{line}: attempts[1].hyperparameters.batch_size: 'many' is no whole number" in str(caught.value)
 
@@ -431,7 +431,7 @@ def test_a_trace_may_say_what_is_trained(tmp_path: Path) -> None:
     trace = {"function": "train.py:build"}
     path = write_job(tmp_path, {"memory": {"trace": trace}, "attempts": "auto", "resources.instance_type": "auto"})
     with pytest.raises(SagefitError) as caught:
-        plan_attempts(load_job(str(path)))
+        plan(load_job(str(path)))
     assert caught.value.exit_code == INVALID
     assert "to choose an instance, Sagefit has to know what is trained" in caught.value.message
     assert "sagefit trace" in str(caught.value.hint)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from sagefit.attempts import plan_attempts
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
 from sagefit.memory.read import read
@@ -19,6 +18,7 @@ from sagefit.memory.trace import device_phases, lookup, run, store, with_trace
 from sagefit.memory.trace.inputs import inputs_of
 from sagefit.memory.trace.phases import VISION_CONSTANT, VISION_FACTOR, tensor_phases
 from sagefit.memory.workload import GIB, Phases, Placement, Traced, TracedPoint, Workload
+from sagefit.planning import plan
 from trace_jobs import traced_job
 
 GPU = Placement(1, 1)
@@ -135,7 +135,7 @@ def test_a_trace_alone_chooses_an_instance(home: Path) -> None:
     image = {"framework": "pytorch", "version": "2.6"}  # it has images for GPU instances
     job = traced_job(home, attempts="auto", resources={"instance_type": "auto", "max_runtime": "20m"}, image=image)
     keep(job)
-    fit = plan_attempts(job)[0].fit
+    fit = plan(job).attempts[0].fit
     assert fit
     assert fit.prediction
     assert (fit.verdict, fit.prediction.source) == ("FITS", "trace")

@@ -12,7 +12,7 @@ from cloud.aws_user import Aws
 from proofs.failing_cloud import ended, start
 from proofs.job_at_limits import ATTEMPTS, NAME
 from proofs.planned import JOBS, Planned
-from sagefit.attempts.cost import REPEATS
+from sagefit.planning.cost import REPEATS
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

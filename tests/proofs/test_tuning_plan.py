@@ -10,10 +10,10 @@ import pytest
 from proofs import machine
 from proofs.planned import Planned
 from review.plans import change, found, reviewed
-from sagefit.attempts import plan_attempts, worst_case_usd
 from sagefit.cloud import validation
 from sagefit.job import load_job
 from sagefit.paths import ROOT
+from sagefit.planning import plan, worst_case_usd
 from sagefit.review import as_json, markdown
 from sagefit.review.jobs.definition import read_definition
 
@@ -52,7 +52,7 @@ def test_a_definition_is_read_back(planned: Planned) -> None:
     assert read.words["tuning.ranges.kernel"] == "rbf, poly"
     assert read.words["tuning.ranges.components"] == "10 to 60, Auto"
     assert [attempt.hyperparameters for attempt in read.attempts] == [{"shifts": "true"}, {"shifts": "false"}]
-    usd = worst_case_usd(plan_attempts(job), "us-east-1", packaged=True)
+    usd = worst_case_usd(plan(job).attempts, "us-east-1", packaged=True)
     assert worst_case_usd(read.attempts, "us-east-1", packaged=True) == pytest.approx(usd)
 
 

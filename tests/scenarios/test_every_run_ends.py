@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sagefit.attempts.cost import REPEATS
 from sagefit.failures import CLASSES
+from sagefit.planning.cost import REPEATS
 from scenarios.conftest import TABLE, Cloud
 from scenarios.walker import CallError, walk
 

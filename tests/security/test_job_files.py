@@ -10,7 +10,7 @@ import pytest
 from job_files import VALID, write_job
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
-from sagefit.render import hcl
+from sagefit.planning import hcl
 from security.conftest import note
 
 FIELDS = (

@@ -1,4 +1,4 @@
-"""What instances have and cost. ``catalog.choose`` picks one; it needs the memory planner and is imported by name."""
+"""What instances have and cost: data and its refresh from AWS. `sagefit.planning` chooses by it."""
 
 from sagefit.catalog.instances import Instance, instances, suggest
 from sagefit.catalog.prices import Price, price

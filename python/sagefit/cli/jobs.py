@@ -13,11 +13,13 @@ from sagefit.cli.runs import follow
 from sagefit.cli.shared import JobArgument, YesOption, agreed, print_plan, target
 from sagefit.console import command, err
 from sagefit.errors import SagefitError
-from sagefit.job import Job, load_job
+from sagefit.job import load_job
 from sagefit.job.pinned import pin_note
 from sagefit.job.upload_rules import check_texts
 from sagefit.paths import display
-from sagefit.render import check_rendered, render, write
+from sagefit.planning import JobPlan
+from sagefit.planning import plan as plan_of
+from sagefit.planning.tfvars import check_rendered, write
 
 app = typer.Typer()
 
@@ -29,14 +31,14 @@ def render_command(
     stdout: Annotated[bool, typer.Option("--stdout", help="Print the text, write nothing.")] = False,
 ) -> None:
     """Write the job's tfvars, which Terraform reads and which are committed beside the job file."""
-    loaded = _load(job)
-    check_texts(loaded)
+    planned = _plan(job)
+    check_texts(planned.job)
     if stdout:
-        sys.stdout.write(render(loaded))
+        sys.stdout.write(planned.text)
     elif check:
-        check_rendered(loaded)
+        check_rendered(planned)
     else:
-        path, changed = write(loaded)
+        path, changed = write(planned)
         err.print(f"{display(path)} {'written' if changed else 'is up to date'}")
 
 
@@ -69,9 +71,9 @@ def plan(
         gitops.plan_for_review(choice, out, parallel=parallel, hours=expires, no_changes=no_changes)
         return
     assert job is not None  # noqa: S101 - the only one left
-    where, loaded = target(), _load(job)
-    with deploy.job_terraform(loaded, where).held():
-        planned = deploy.plan_job(loaded, where)
+    where, job_plan = target(), _plan(job)
+    with deploy.job_terraform(job_plan.job, where).held():
+        planned = deploy.plan_job(job_plan, where)
         print_plan(planned.terraform, planned.plan)
     if not planned.plan.is_empty:
         err.print(f"apply exactly this plan: {command('apply', job)}", soft_wrap=True)
@@ -98,19 +100,20 @@ def apply_command(
         return
     if job is None or replan:
         raise SagefitError("apply: name a JOB, or --reviewed DIR (which --replan belongs to)")
-    loaded = load_job(job)
-    deploy.apply_saved(loaded, target())
-    err.print(f"{loaded.name} applied")
+    job_plan = JobPlan(load_job(job))
+    deploy.apply_saved(job_plan, target())
+    err.print(f"{job_plan.job.name} applied")
 
 
 @app.command()
 def destroy(job: JobArgument, yes: YesOption = False) -> None:
     """Remove a job: its state machine, role and uploaded code. Outputs and checkpoints of its runs stay."""
     where, loaded = target(), load_job(job, uploads=False)
+    job_plan = JobPlan(loaded)
     with deploy.job_terraform(loaded, where).held():
-        planned = deploy.plan_job(loaded, where, destroy=True)
+        planned = deploy.plan_job(job_plan, where, destroy=True)
         if agreed(planned.plan, planned.where, yes=yes):
-            deploy.apply_saved(loaded, where)
+            deploy.apply_saved(job_plan, where)
             err.print(f"{loaded.name} destroyed")
         else:
             err.print(f"{loaded.name}: nothing to destroy")
@@ -119,22 +122,23 @@ def destroy(job: JobArgument, yes: YesOption = False) -> None:
 @app.command("run")
 def run_command(job: JobArgument, yes: YesOption = False) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
-    where, loaded = target(), _load(job)
-    with deploy.job_terraform(loaded, where).held():
-        planned = deploy.plan_job(loaded, where)
+    where, job_plan = target(), _plan(job)
+    name = job_plan.job.name
+    with deploy.job_terraform(job_plan.job, where).held():
+        planned = deploy.plan_job(job_plan, where)
         if agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
-            deploy.apply_saved(loaded, where)
-            err.print(f"{loaded.name} applied")
+            deploy.apply_saved(job_plan, where)
+            err.print(f"{name} applied")
         else:
-            err.print(f"{loaded.name} is up to date")
+            err.print(f"{name} is up to date")
     run = runs.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
-    follow(run, where, planned.job)
+    follow(run, where, job_plan)
 
 
-def _load(reference: str) -> Job:
-    """The job, and a word about an own image that is not what its sources are now."""
+def _plan(reference: str) -> JobPlan:
+    """The job's plan, and a word about an own image that is not what its sources are now."""
     job = load_job(reference)
     if note := pin_note(job):
         err.print(f"note: {note}", markup=False, soft_wrap=True)
-    return job
+    return plan_of(job)

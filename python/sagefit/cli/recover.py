@@ -12,8 +12,9 @@ from sagefit.cli.shared import YesOption, agreed, target
 from sagefit.console import command, err
 from sagefit.gitops import bundle
 from sagefit.job import load_job
+from sagefit.planning import plan
+from sagefit.planning.tfvars import write
 from sagefit.recover import recover
-from sagefit.render import tfvars_path, write
 from sagefit.target import Target
 from sagefit.terraform import Terraform
 
@@ -51,8 +52,8 @@ def _terraform(stack: str, where: Target) -> Terraform:
     else:
         job = load_job(stack)
         terraform = deploy.job_terraform(job, where)
-    if job and not tfvars_path(job).exists():
-        write(job)
+    if job and not job.tfvars.exists():
+        write(plan(job))
     return terraform
 
 

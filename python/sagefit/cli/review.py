@@ -15,6 +15,7 @@ from rich.text import Text
 
 from sagefit.console import err, out, print_error
 from sagefit.errors import DONE, INVALID, REFUSED, SagefitError
+from sagefit.planning import JobPlan, plan
 from sagefit.review import Document, Review, Tuning, as_json, load_tuning, markdown, read_document, read_origin, review
 from sagefit.review.policies import PolicyDiff
 from sagefit.review.rules import SEVERITIES
@@ -106,30 +107,30 @@ def _uncollected() -> Iterator[None]:
 
 
 def _review(reference: str, settings: Tuning, plan_file: Path | None, stack: str, commit: str, *, scan: bool) -> Review:
-    job_file = None
+    job_plan = None
     if reference.endswith(".json") or (Path(reference).is_file() and not reference.endswith((".yaml", ".yml"))):
         document = read_document(Path(reference))
     else:
-        document, plan_file, key = _planned(reference)
-        stack, job_file = stack or key, reference
+        document, plan_file, key, job_plan = _planned(reference)
+        stack = stack or key
     return review(
         document,
         origin=read_origin(plan_file, stack=stack, commit=commit),
         tuning=settings,
         policies=_policies(document) if scan else None,
-        job_file=job_file,
+        job_plan=job_plan,
     )
 
 
-def _planned(reference: str) -> tuple[Document, Path, str]:
+def _planned(reference: str) -> tuple[Document, Path, str, JobPlan]:
     """Plan a job now, as ``sagefit plan`` does: saved, and nothing created. Also the name of its stack."""
     from sagefit import deploy
     from sagefit.cli.shared import target
     from sagefit.job import load_job
 
-    planned = deploy.plan_job(load_job(reference), target())
+    planned = deploy.plan_job(plan(load_job(reference)), target())
     document = Document(reference, planned.terraform.show_json(planned.plan).encode("utf-8"))
-    return document, planned.plan.path, f"{planned.job.platform}/jobs/{planned.job.name}"
+    return document, planned.plan.path, f"{planned.job.platform}/jobs/{planned.job.name}", planned.job_plan
 
 
 def _policies(document: Document) -> PolicyDiff:

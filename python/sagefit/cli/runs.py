@@ -15,7 +15,8 @@ from sagefit.cli.shared import JobArgument, target
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
 from sagefit.failures import classify, read_log
-from sagefit.job import Job, job_names, load_job
+from sagefit.job import job_names, load_job
+from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.runs import Run, RunRecord, view
 from sagefit.size.measured import saving_of
@@ -41,7 +42,7 @@ def watch(
     """Follow a run to its end. Ctrl-C leaves the run alone."""
     where = target()
     found = runs.find_run(run)
-    follow(found, where, _job(found, run), logs=logs)
+    follow(found, where, _plan(found, run), logs=logs)
 
 
 @app.command()
@@ -73,7 +74,7 @@ def runs_command(
     if not found:
         err.print(f"no runs yet; start one: {command('run')} JOB")
     for run in found:
-        record = runs.expected(runs.read_run(run), _job(run, job))
+        record = runs.expected(runs.read_run(run), _plan(run, job))
         if as_json:
             print(json.dumps(view.as_json(record)))
         else:
@@ -129,8 +130,8 @@ def diagnose(
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
 
 
-def follow(run: Run, where: Target, job: Job | None = None, *, logs: bool = False) -> None:
-    """Watch a run to its end and print its ledger, with predictions where its ``job`` is known.
+def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bool = False) -> None:
+    """Watch a run to its end and print its ledger, with predictions where its job is known.
 
     Raises typer.Exit (1) when the run failed.
     """
@@ -140,9 +141,9 @@ def follow(run: Run, where: Target, job: Job | None = None, *, logs: bool = Fals
         follow, end = command("watch", run.name), command("stop", run.name)
         err.print(f"\nthe run goes on. Follow it: {follow}; stop it: {end}", soft_wrap=True)
         raise
-    _print_record(runs.expected(record, job))
-    if job and record.succeeded:
-        _print_lesson(job, record)
+    _print_record(runs.expected(record, job_plan))
+    if job_plan and record.succeeded:
+        _print_lesson(job_plan, record)
     if not record.succeeded:
         last = record.attempts[-1].log_job if record.attempts else ""
         if last and not logs and (lines := runs.last_lines(last)):
@@ -161,20 +162,21 @@ def _print_record(record: RunRecord) -> None:
         out.print(Text(line), soft_wrap=True)
 
 
-def _print_lesson(job: Job, record: RunRecord) -> None:
+def _print_lesson(job_plan: JobPlan, record: RunRecord) -> None:
     """What the run teaches of the job's size."""
     last, region = record.attempts[-1], record.run.platform.region
     used = last.host_peak_gib, last.gpu_peak_gib
     with contextlib.suppress(SagefitError):  # the job file was changed since, and its memory block contradicts itself
-        if saving := saving_of(job, last.name, (last.instance_type, last.instance_count), used, region):
+        if saving := saving_of(job_plan, last.name, (last.instance_type, last.instance_count), used, region):
             out.print(Text(f"cheaper: {saving.text}"), soft_wrap=True)
-    err.print(f"to size the job by what its runs measured: {command('size', job.reference, '--runs')}", soft_wrap=True)
+    how = command("size", job_plan.job.reference, "--runs")
+    err.print(f"to size the job by what its runs measured: {how}", soft_wrap=True)
 
 
-def _job(run: Run, reference: str | None) -> Job | None:
-    """The job file of a run, where it is known: the one that was named, or the one in ``jobs/``."""
+def _plan(run: Run, reference: str | None) -> JobPlan | None:
+    """The plan of a run's job file, where it is known: the one that was named, or the one in ``jobs/``."""
     with contextlib.suppress(SagefitError):
         named = reference if reference and reference.endswith((".yaml", ".yml")) else run.job
         job = load_job(named, uploads=False)
-        return job if job.name == run.job else None
+        return JobPlan(job) if job.name == run.job else None
     return None

@@ -20,6 +20,7 @@ from sagefit.console import err, out, print_error
 from sagefit.errors import DONE, SagefitError
 from sagefit.job import JobNames, load_job
 from sagefit.paths import display
+from sagefit.planning import JobPlan
 from sagefit.size import as_json, size_job
 from sagefit.size.view import page
 
@@ -91,7 +92,7 @@ def _learn(references: list[str]) -> int:
 def _page(reference: str, region: str, *, every: bool) -> tuple[str, int]:
     """The page about one job and its exit code; what is wrong with the job goes to the terminal at once."""
     try:
-        sizing = size_job(load_job(reference, _names()), region)
+        sizing = size_job(JobPlan(load_job(reference, _names())), region)
     except SagefitError as error:
         print_error(error)
         return "", error.exit_code
@@ -117,7 +118,7 @@ def _line(reference: str, region: str) -> tuple[str, int]:
     name = Path(reference).stem  # what a job is called that does not say it
     try:
         job = load_job(reference, _names())
-        name, sizing = job.name, size_job(job, region)
+        name, sizing = job.name, size_job(JobPlan(job), region)
     except SagefitError as error:
         return json.dumps({"job": name, "error": str(error)}) + "\n", error.exit_code
     return json.dumps(as_json(sizing)) + "\n", sizing.exit_code

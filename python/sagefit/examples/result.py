@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sagefit.attempts import plan_attempts, predicted_on_cpu
 from sagefit.examples.find import Example
-from sagefit.job import Job, load_job
+from sagefit.job import load_job
+from sagefit.planning import JobPlan, plan, predicted_on_cpu
 
 COMPLETED, FAILED, PLANNED = "completed", "failed", "planned"
 _DIGITS = 3  # of GiB; a peak is sampled, so more would be noise
@@ -73,7 +73,7 @@ def failed(example: Example, reason: str) -> Result:
 
 def of_run(example: Example, record: Mapping[str, Any], reason: str) -> Result:
     """Of an example that ran, from its record as ``sagefit runs --json`` prints it; ``reason`` if it failed."""
-    job = load_job(str(example.path))
+    planned = plan(load_job(str(example.path)))
     attempts = record["attempts"]
     succeeded = record["status"] == "SUCCEEDED"
     metrics = attempts[-1]["metrics"] if attempts else {}
@@ -81,16 +81,16 @@ def of_run(example: Example, record: Mapping[str, Any], reason: str) -> Result:
         example.folder,
         example.job,
         COMPLETED if succeeded else FAILED,
-        planned=len(plan_attempts(job)),
-        steps=tuple(_step(job, attempt) for attempt in attempts),
+        planned=len(planned.attempts),
+        steps=tuple(_step(planned, attempt) for attempt in attempts),
         metrics={name: float(f"{value:.6g}") for name, value in metrics.items()},
         reason="" if succeeded else reason,
     )
 
 
-def _step(job: Job, attempt: Mapping[str, Any]) -> Step:
-    planned = next((planned for planned in plan_attempts(job) if planned.name == attempt["name"]), None)
-    prediction = predicted_on_cpu(job, planned) if planned else None
+def _step(plan: JobPlan, attempt: Mapping[str, Any]) -> Step:
+    own = plan.attempt(attempt["name"])
+    prediction = predicted_on_cpu(plan, own) if own else None
     host = prediction.host if prediction else None
     return Step(
         attempt["name"],

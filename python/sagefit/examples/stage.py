@@ -19,7 +19,8 @@ from sagefit.examples.find import Example, faults_files
 from sagefit.examples.result import Result, failed, of_run, planned_only
 from sagefit.job import load_job
 from sagefit.paths import ROOT, home
-from sagefit.render import check_rendered
+from sagefit.planning import plan
+from sagefit.planning.tfvars import check_rendered
 
 MEMORY_SCALE = 1 / 16  # what the examples are made for, whatever this user's default is
 _TOOLS = ("bin", "plugin-cache")  # what `make setup` fetched serves the stage, too
@@ -71,7 +72,7 @@ class Stage:
             return planned_only(example)
         path = str(example.path)
         try:
-            check_rendered(load_job(path))
+            check_rendered(plan(load_job(path)))
         except SagefitError as error:
             return failed(example, str(error))
         running = ["run", path, "--yes"]

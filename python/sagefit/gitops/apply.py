@@ -21,6 +21,7 @@ from sagefit.gitops.binding import PLAN, RECORD, Record, State, Tools
 from sagefit.gitops.bundle import Ready
 from sagefit.gitops.normalised import difference
 from sagefit.paths import display, home
+from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -148,7 +149,7 @@ def _guard(what: Ready, record: Record) -> None:
     assert job is not None  # noqa: S101 - a stack that is no platform is a job's
     platform = load_platform(job.platform)
     if not what.destroy:
-        deploy.check(job, platform)
+        deploy.check(JobPlan(job), platform)
     if deploy.takes_from_runs((address, change["actions"]) for address, change in record.content.changes.items()):
         deploy.refuse_under_runs(job)
 

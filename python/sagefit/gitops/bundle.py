@@ -19,8 +19,8 @@ from sagefit.gitops.git import Repository
 from sagefit.gitops.stacks import Broken, NamesHere, Stack, job_stack, keys_in, platform_stack, stacks_in, tree_digest
 from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
+from sagefit.planning import JobPlan
 from sagefit.platform import parameter
-from sagefit.render import tfvars_path
 from sagefit.review import TUNING_FILE, Tuning, load_tuning, markdown, read_document, read_tuning, review
 from sagefit.review import Origin as Reviewed
 from sagefit.target import Target
@@ -95,7 +95,7 @@ def _deleted(key: str, target: Target, base: str, broken: list[Broken]) -> Ready
         stack = platform_stack(earlier[key].stem)
         return Ready(stack, Terraform(ROOT, key, target, variables=earlier[key]), destroy=True)
     job = load_job(str(earlier[key]), NamesHere(), uploads=False)
-    tfvars_path(job).unlink(missing_ok=True)  # it is rendered again, with paths into the files of then
+    job.tfvars.unlink(missing_ok=True)  # it is rendered again, with paths into the files of then
     gone = Stack(key, job.platform, job.name, source)
     return Ready(gone, deploy.job_terraform(job, target), destroy=True, job=job)
 
@@ -107,7 +107,10 @@ def plan_into(
     job = what.stack.job or what.job
     destroy = what.destroy
     with what.terraform.held():
-        plan = deploy.plan_job(job, target, destroy=destroy).plan if job else what.terraform.plan(destroy=destroy)
+        if job:
+            plan = deploy.plan_job(JobPlan(job), target, destroy=destroy).plan
+        else:
+            plan = what.terraform.plan(destroy=destroy)
         return keep(what, target, plan, out, base=base, lifetime=lifetime)
 
 

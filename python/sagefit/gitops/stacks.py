@@ -21,12 +21,11 @@ from sagefit.job.source import read
 from sagefit.memory.peaks import path_of as peaks_of
 from sagefit.memory.trace.store import folder as trace_of
 from sagefit.paths import JOB_ROOT, JOBS, PLATFORMS, ROOT
-from sagefit.render import tfvars_path
 
 DEFAULT_PLATFORM = "dev"  # the one that needs no variables
 
 # The rooms of the package that decide what a job's tfvars hold; the others only show, plan or run it.
-_RENDERING = ("attempts", "catalog", "job", "memory", "render")
+_RENDERING = ("catalog", "job", "memory", "planning")
 _MODULE_CALL = re.compile(r'(?m)^\s*source\s*=\s*"(\.{1,2}/[^"]*)"')
 # What Terraform reads in a root: a team's backend and variables that load by themselves are among it.
 _ROOT_FILES = (".tf", ".tf.json", ".auto.tfvars", ".auto.tfvars.json", "terraform.tfvars")
@@ -156,7 +155,7 @@ def inputs(stack: Stack, root: Path = ROOT) -> list[Input]:
 
 
 def _of_job(job: Job) -> list[Input]:
-    found = [Input(job.path, "job file"), Input(tfvars_path(job), "rendered file")]
+    found = [Input(job.path, "job file"), Input(job.tfvars, "rendered file")]
     found += [Input(upload.path, upload.what) for upload in job.uploads]
     if isinstance(job.memory, Memory) and isinstance(job.memory.model, str):
         model = job.local(job.memory.model)

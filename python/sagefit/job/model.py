@@ -183,6 +183,11 @@ class Job(Fields):
         return self._path
 
     @property
+    def tfvars(self) -> Path:
+        """What Terraform reads of the job: rendered beside the job file, and committed with it."""
+        return self._path.with_name(f"{self.name}.tfvars")
+
+    @property
     def channels(self) -> dict[str, Channel]:
         """The inputs, with the short form (a bare uri) written out."""
         return {name: Channel(uri=c) if isinstance(c, str) else c for name, c in self.inputs.items()}

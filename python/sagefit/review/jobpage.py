@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sagefit.attempts import usd_per_hour
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
+from sagefit.planning import usd_per_hour
 from sagefit.review.jobs import JobReview
 from sagefit.review.jobs.definition import Definition
 from sagefit.review.jobs.fit import Cost, Fit

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from sagefit.errors import SagefitError
+from sagefit.planning import JobPlan
 from sagefit.review import rules
 from sagefit.review.document import Document
 from sagefit.review.jobs import JobReview, foreign_hits, review_jobs
@@ -99,15 +100,15 @@ def review(
     origin: Origin | None = None,
     tuning: Tuning | None = None,
     policies: PolicyDiff | None = None,
-    job_file: str | None = None,
+    job_plan: JobPlan | None = None,
 ) -> Review:
-    """Judge a plan; ``job_file`` is that of its job, where it is not in ``jobs/``.
+    """Judge a plan; ``job_plan`` is that of its job, where the job file is not in ``jobs/``.
 
     Raises SagefitError for one that nests deeper than can be read.
     """
     settings, plan = tuning or Tuning(), document.plan
     try:
-        jobs = review_jobs(plan, settings.factors, job_file)
+        jobs = review_jobs(plan, settings.factors, job_plan)
         found = [
             _finding(settings, *hit)
             for hit in (*rules.hits(plan), *_of_jobs(jobs), *foreign_hits(plan, settings.runtime_factor))

@@ -6,29 +6,29 @@ from dataclasses import replace
 
 from sagefit.catalog import instances
 from sagefit.errors import SagefitError
-from sagefit.job import Job
 from sagefit.memory import Placement, predict
-from sagefit.memory.read import read
+from sagefit.planning import JobPlan
 from sagefit.runs.ledger import AttemptRecord, RunRecord
 
 
-def expected(record: RunRecord, job: Job | None) -> RunRecord:
+def expected(record: RunRecord, plan: JobPlan | None) -> RunRecord:
     """``record`` with the predictions of its attempts: what the formulas say today, without what was measured since.
 
     AWS remembers hyperparameters and instances of an attempt; what else the planner has to know is that of the job file
-    now. Without ``job``, or where it does not describe its model, nothing is predicted.
+    now. Without ``plan``, or where it does not describe its model, nothing is predicted.
     """
-    if job is None or job.memory is None or job.memory.model is None:
+    memory = plan.job.memory if plan else None
+    if plan is None or memory is None or memory.model is None:
         return record
-    return replace(record, attempts=[_expected(attempt, job) for attempt in record.attempts])
+    return replace(record, attempts=[_expected(attempt, plan) for attempt in record.attempts])
 
 
-def _expected(attempt: AttemptRecord, job: Job) -> AttemptRecord:
+def _expected(attempt: AttemptRecord, plan: JobPlan) -> AttemptRecord:
     instance = instances().get(attempt.instance_type)
     if instance is None or instance.trainium:
         return attempt
     try:
-        workload = replace(read(job, attempt.hyperparameters), peaks=())
+        workload = replace(plan.workload(attempt.hyperparameters), peaks=())
     except SagefitError:  # it ran with what today's job file contradicts
         return attempt
     gpu = instance.accelerator if instance.gpu_count else ""

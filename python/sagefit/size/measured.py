@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sagefit.attempts import PlannedAttempt
-from sagefit.attempts.market import choices
 from sagefit.catalog import instances, price
-from sagefit.catalog.choose import Candidate, choose
 from sagefit.errors import SagefitError
-from sagefit.job import Job
 from sagefit.memory import Measured, Placement, Prediction, predict
 from sagefit.memory.peaks import Record, load
-from sagefit.memory.read import read
+from sagefit.planning import JobPlan, PlannedAttempt
+from sagefit.planning.choose import Candidate, choose
+from sagefit.planning.market import choices
 
 ROOMY = 0.6
 """Who uses less than this share of all usable memory may do with less of it."""
@@ -86,35 +84,36 @@ class Saving:
         }
 
 
-def measured_attempts(job: Job) -> list[MeasuredAttempt]:
-    """All that are kept for ``job``, oldest first."""
-    return [MeasuredAttempt(record, _predicted(job, record)) for record in load(job)]
+def measured_attempts(plan: JobPlan) -> list[MeasuredAttempt]:
+    """All that are kept for the job, oldest first."""
+    return [MeasuredAttempt(record, _predicted(plan, record)) for record in load(plan.job)]
 
 
-def _predicted(job: Job, record: Record) -> Prediction | None:
+def _predicted(plan: JobPlan, record: Record) -> Prediction | None:
+    job = plan.job
     if job.memory is None or job.memory.model is None:
         return None
     try:
-        workload = replace(read(job, record.hyperparameters), peaks=())
+        workload = replace(plan.workload(record.hyperparameters), peaks=())
     except SagefitError:  # it ran with what today's job file contradicts
         return None
     return predict(workload, Placement(record.instance_count, record.gpus_per_host, record.gpu))
 
 
-def cheaper(job: Job, attempts: Sequence[PlannedAttempt], region: str) -> Saving | None:
+def cheaper(plan: JobPlan, attempts: Sequence[PlannedAttempt], region: str) -> Saving | None:
     """What the first attempt with measured and mostly unused memory could save; None where none could save any."""
     for attempt in attempts:
         fit = attempt.fit
         if fit and fit.prediction and fit.prediction.source == "measured" and fit.verdict == "FITS":
             host, gpu = fit.prediction.host.point, fit.prediction.gpu.point if fit.prediction.gpu else None
-            saving = saving_of(job, attempt.name, (fit.instance_type, fit.instance_count), (host, gpu), region)
+            saving = saving_of(plan, attempt.name, (fit.instance_type, fit.instance_count), (host, gpu), region)
             if saving:
                 return saving
     return None
 
 
 def saving_of(
-    job: Job, attempt: str, ran_on: tuple[str, int], used: tuple[float | None, float | None], region: str
+    plan: JobPlan, attempt: str, ran_on: tuple[str, int], used: tuple[float | None, float | None], region: str
 ) -> Saving | None:
     """The cheapest type that would have held what an attempt used, where it is cheaper and much memory was unused.
 
@@ -130,8 +129,9 @@ def saving_of(
     )
     if share >= ROOMY:
         return None
+    job = plan.job
     resources = job.resources.model_copy(update={"instance_type": "auto", "instance_count": count})
-    workload = replace(read(job), model=Measured(host, gpu), peaks=())
+    workload = replace(plan.workload(), model=Measured(host, gpu), peaks=())
     found = choices(job.model_copy(update={"resources": resources}), workload)
     other = choose(c for c in found if c.placement.gpus == instance.gpu_count * count)
     before, after = price(ml_type, region), price(other.instance_type, region) if other else None

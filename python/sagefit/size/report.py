@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sagefit.attempts import PlannedAttempt, attempt_usd, usd_per_hour
 from sagefit.catalog import Price, price
-from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.memory import Estimate
+from sagefit.planning import PlannedAttempt, attempt_usd, usd_per_hour
+from sagefit.planning.candidate import Candidate, spot_range
 from sagefit.size.sizing import Sizing
 
 _DIGITS = 6

@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sagefit.attempts import PlannedAttempt, graph, is_estimated, market, plan_attempts, plan_steps, worst_case_usd
-from sagefit.attempts.advice import Advice, advise, nearest, nothing_helps
-from sagefit.attempts.auto import first_choice
 from sagefit.catalog import price
-from sagefit.catalog.candidate import Verdict
-from sagefit.catalog.choose import Candidate
 from sagefit.errors import DOES_NOT_FIT, DONE
 from sagefit.job import Job
 from sagefit.memory import Workload
-from sagefit.memory.read import read
+from sagefit.planning import JobPlan, PlannedAttempt, is_estimated, worst_case_usd
+from sagefit.planning.advice import Advice, nearest, nothing_helps
+from sagefit.planning.candidate import Verdict
+from sagefit.planning.choose import Candidate
 from sagefit.size.measured import MeasuredAttempt, Saving, cheaper, measured_attempts
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """What is known of a job before it runs. Prices are those of ``region``.
+    """A plan as `sagefit size` shows it. Prices are those of ``region``.
 
     ``shown`` is the candidate that the predicted need is of: the chosen one, else the one that misses by least. None
-    where the job file does not say what is trained. ``measured`` are attempts of earlier runs beside what is predicted
-    for them, and ``saving`` what would hold for less what they used.
+    where the job file does not say what is trained. ``attempts`` are none where nothing fits. ``measured`` are attempts
+    of earlier runs beside what is predicted for them, and ``saving`` what would hold for less what they used.
     """
 
-    job: Job
+    plan: JobPlan
     region: str
-    workload: Workload
     candidates: list[Candidate]
     chosen: Candidate | None
     shown: Candidate | None
     attempts: list[PlannedAttempt]
-    advice: list[Advice]
     measured: list[MeasuredAttempt]
     saving: Saving | None
+
+    @property
+    def job(self) -> Job:
+        """The job that was planned."""
+        return self.plan.job
+
+    @property
+    def workload(self) -> Workload:
+        """What trains, with the job's own hyperparameters."""
+        return self.plan.workload()
+
+    @property
+    def advice(self) -> list[Advice]:
+        """What would make it fit, where nothing does."""
+        return self.plan.advice
 
     @property
     def verdict(self) -> Verdict:
@@ -60,12 +70,12 @@ class Sizing:
     @property
     def worst_case_usd(self) -> float | None:
         """What a run costs at worst; None without attempts or without a price."""
-        return worst_case_usd(self.attempts, self.region, steps=plan_steps(self.job)) if self.attempts else None
+        return worst_case_usd(self.attempts, self.region, steps=self.plan.steps) if self.attempts else None
 
     @property
     def prices_estimated(self) -> bool:
         """Whether a price behind the worst case is estimated."""
-        return bool(self.attempts) and is_estimated(self.attempts, self.region, steps=plan_steps(self.job))
+        return bool(self.attempts) and is_estimated(self.attempts, self.region, steps=self.plan.steps)
 
     @property
     def assumptions(self) -> list[str]:
@@ -76,40 +86,24 @@ class Sizing:
         return list(dict.fromkeys((*self.workload.notes, *noted, *idle)))
 
 
-def size_job(job: Job, region: str) -> Sizing:
-    """Predict ``job`` and judge what it may run on. Raises SagefitError for a job that cannot be read as a workload."""
-    workload = read(job)
-    if job.written_attempts is not None:
-        return _written(job, region, workload)
-    found = market.choices(job, workload)
-    chosen = first_choice(found)
-    attempts = graph(job, workload, found) if chosen or workload.model is None else []  # which raises without a model
-    advice = [] if chosen else advise(job, workload, found)
-    return _sizing(job, region, workload, found, chosen, attempts, advice)
+def size_job(plan: JobPlan, region: str) -> Sizing:
+    """What a plan says of a job, in prices of ``region``.
 
-
-def _written(job: Job, region: str, workload: Workload) -> Sizing:
-    """Written attempts are the user's choice: each is judged as it stands, and the first that fits is the chosen."""
-    attempts = plan_attempts(job)
-    found = [attempt.fit for attempt in attempts if attempt.fit]
-    chosen = next((fit for fit in found if fit.verdict == "FITS"), None)
-    return _sizing(job, region, workload, found, chosen, attempts, [])
-
-
-def _sizing(
-    job: Job,
-    region: str,
-    workload: Workload,
-    found: Sequence[Candidate],
-    chosen: Candidate | None,
-    attempts: list[PlannedAttempt],
-    advice: list[Advice],
-) -> Sizing:
-    priced = [_priced(candidate, region) for candidate in found]
-    own = next((p for p, c in zip(priced, found, strict=True) if c is chosen and c.verdict == "FITS"), None)
+    Attempts that Sagefit makes are shown before it is asked whether AWS takes them: who sizes a job may have no image
+    for it yet. Raises SagefitError for a job that cannot be read as a workload.
+    """
+    if plan.job.written_attempts is not None:
+        attempts = plan.attempts
+    elif plan.chosen or plan.workload().model is None:
+        attempts = plan.proposed  # which raises without a model
+    else:
+        attempts = []
+    priced = [_priced(candidate, region) for candidate in plan.candidates]
+    of_plan = zip(priced, plan.candidates, strict=True)
+    own = next((p for p, c in of_plan if c is plan.chosen and c.verdict == "FITS"), None)
     shown = own or nearest(priced)
-    saving = cheaper(job, attempts, region)
-    return Sizing(job, region, workload, priced, own, shown, attempts, advice, measured_attempts(job), saving)
+    saving = cheaper(plan, attempts, region)
+    return Sizing(plan, region, priced, own, shown, attempts, measured_attempts(plan), saving)
 
 
 def _priced(candidate: Candidate, region: str) -> Candidate:

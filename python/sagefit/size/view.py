@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from sagefit.attempts import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
-from sagefit.catalog.candidate import Candidate, spot_range
 from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
 from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
+from sagefit.planning.candidate import Candidate, spot_range
 from sagefit.size.bars import bar
 from sagefit.size.columns import Columns
 from sagefit.size.sizing import Sizing

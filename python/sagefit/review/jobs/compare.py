@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from sagefit.planning import JobPlan
 from sagefit.review.jobs import foreign, rules
 from sagefit.review.jobs.definition import OWN_VARIABLE, Definition, is_ours, read_definition
-from sagefit.review.jobs.fit import Cost, Fit, cost_of, fits
+from sagefit.review.jobs.fit import Cost, Fit, cost_of, described, fits
 from sagefit.review.message import say
 from sagefit.review.plan import Change, Plan
 from sagefit.review.rules.table import Hit
@@ -47,12 +49,12 @@ class JobReview:
     hits: list[Hit] = field(default_factory=list)
 
 
-def review_jobs(plan: Plan, factors: tuple[float, float], job_file: str | None = None) -> list[JobReview]:
+def review_jobs(plan: Plan, factors: tuple[float, float], job_plan: JobPlan | None = None) -> list[JobReview]:
     """All jobs that the plan touches.
 
-    ``factors``: how much price and runtime may grow. ``job_file``: of the one job of the plan, if not in ``jobs/``.
+    ``factors``: how much price and runtime may grow. ``job_plan``: of the one job of the plan, if not in ``jobs/``.
     """
-    return [found for change in plan.managed if (found := _review(change, plan, factors, job_file))]
+    return [found for change in plan.managed if (found := _review(change, plan, factors, job_plan))]
 
 
 def foreign_hits(plan: Plan, factor: float) -> Iterator[tuple[str, Change, Hit]]:
@@ -65,7 +67,7 @@ def foreign_hits(plan: Plan, factor: float) -> Iterator[tuple[str, Change, Hit]]
                     yield change.address, change, hit
 
 
-def _review(change: Change, plan: Plan, factors: tuple[float, float], job_file: str | None) -> JobReview | None:
+def _review(change: Change, plan: Plan, factors: tuple[float, float], job_plan: JobPlan | None) -> JobReview | None:
     if change.type != "aws_sfn_state_machine" or change.kind in ("no-op", "read", "forget") or change.deposed:
         return None
     old, new = change.before.get("definition"), first(will_be(change, "definition"))
@@ -85,7 +87,8 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float], job_file: 
         name = before.name if before else change.address
         return JobReview(name, change, before, None, region, hits=[Hit("job-unreadable", say(why), "high")])
     costs = cost_of(before, region) if before else None, cost_of(after, region)
-    planned = fits(after, job_file)
+    judge = partial(fits, job_plan=described(after.name, job_plan))
+    planned = judge(after)
     return JobReview(
         name=after.name,
         change=change,
@@ -93,7 +96,7 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float], job_file: 
         after=after,
         region=region,
         words=[*_words(before, after), *_schedule(change, plan)],
-        fits_before=fits(before, job_file) if before else [],
+        fits_before=judge(before) if before else [],
         fits=planned,
         cost_before=costs[0],
         cost=costs[1],

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sagefit.attempts import PlannedAttempt
 from sagefit.catalog.hardware import groups_of
+from sagefit.planning import PlannedAttempt
 from sagefit.review.hidden import is_secret_name
 from sagefit.review.jobs import processing, tuning
 from sagefit.review.values import parsed

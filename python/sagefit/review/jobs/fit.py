@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sagefit.attempts import PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
 from sagefit.catalog import instances
-from sagefit.catalog.candidate import SPOT_BILLABLE
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import SagefitError
+from sagefit.job import load_job
 from sagefit.paths import JOBS
+from sagefit.planning import JobPlan, PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
+from sagefit.planning.candidate import SPOT_BILLABLE, Candidate
+from sagefit.planning.market import worst
 from sagefit.review.jobs.definition import Definition
-
-if TYPE_CHECKING:
-    from sagefit.catalog.candidate import Candidate
-    from sagefit.job import Job
 
 
 @dataclass(frozen=True)
@@ -116,44 +113,36 @@ def _seconds(attempt: PlannedAttempt) -> int:
     return attempt.tuning.longest(limit) if attempt.tuning else limit
 
 
-def fits(definition: Definition, job_file: str | None = None) -> list[Fit]:
+def fits(definition: Definition, job_plan: JobPlan | str) -> list[Fit]:
     """Each attempt as it is planned, judged by what the job file says of its memory.
 
-    ``job_file``: where it is, for a job that is not in ``jobs/``.
+    ``job_plan``: of that job file, or why there is none (see `described`).
     """
-    job, why = _job(job_file or definition.name)
-    if job is None:
-        return [Fit(attempt, None, why) for attempt in definition.attempts]
-    judge = partial(_fit, job, definition)
-    return [judge(attempt) for attempt in definition.attempts]
+    if isinstance(job_plan, str):
+        return [Fit(attempt, None, job_plan) for attempt in definition.attempts]
+    return [_fit(job_plan, definition, attempt) for attempt in definition.attempts]
 
 
-def _job(name: str) -> tuple[Job | None, str]:
-    from sagefit.job import load_job  # only a plan with a job needs the room of job files
-
-    is_file = name.endswith((".yaml", ".yml"))
-    if not is_file and not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
-        return None, f"no job file jobs/{name}.yaml here"
-    try:
-        job = load_job(name, uploads=False)
-    except SagefitError as error:
-        return None, f"the job file cannot be read: {error.message.splitlines()[0]}"
-    if job.memory is None:
-        return None, "the job file has no memory block"
-    return job, ""
+def described(name: str, job_plan: JobPlan | None = None) -> JobPlan | str:
+    """The plan of a job's file, which is in ``jobs/`` where none is given; else why nothing can be judged by it."""
+    if job_plan is None:
+        if not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+            return f"no job file jobs/{name}.yaml here"
+        try:
+            job_plan = JobPlan(load_job(name, uploads=False))
+        except SagefitError as error:
+            return f"the job file cannot be read: {error.message.splitlines()[0]}"
+    return "the job file has no memory block" if job_plan.job.memory is None else job_plan
 
 
-def _fit(job: Job, definition: Definition, attempt: PlannedAttempt) -> Fit:
-    from sagefit.attempts.market import worst
-    from sagefit.memory.read import read
-
+def _fit(job_plan: JobPlan, definition: Definition, attempt: PlannedAttempt) -> Fit:
     for each in attempt.instances:
         if each.instance_type not in instances():
             return Fit(attempt, None, f"{each.instance_type} is not in the catalog")
     try:
-        workload = read(job, definition.hyperparameters[attempt.name])
+        workload = job_plan.workload(definition.hyperparameters[attempt.name])
         if workload.model is None:
             return Fit(attempt, None, "the job file does not name a model")
-        return Fit(attempt, worst(job, workload, attempt))
+        return Fit(attempt, worst(job_plan.job, workload, attempt))
     except SagefitError as error:
         return Fit(attempt, None, error.message.splitlines()[0])

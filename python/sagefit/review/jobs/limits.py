@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sagefit.attempts import PlannedAttempt
+from sagefit.planning import PlannedAttempt
 from sagefit.review.iam.policy import Conditions, Policy, Statement
 from sagefit.review.jobs.definition import Definition
 

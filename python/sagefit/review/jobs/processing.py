@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sagefit.attempts import PlannedAttempt, step_as_attempt
 from sagefit.job.processing_model import StepResources
+from sagefit.planning import PlannedAttempt, step_as_attempt
 
 LABEL = "processing "
 TASKS = ("createProcessingJob", "describeProcessingJob")

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from sagefit.attempts.planned import PlannedAttempt
-from sagefit.catalog.candidate import Verdict
-from sagefit.catalog.choose import HEAD_ROOM, Candidate, candidates
 from sagefit.catalog.instances import instances
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Job
 from sagefit.memory import Workload
+from sagefit.planning.candidate import Verdict
+from sagefit.planning.choose import HEAD_ROOM, Candidate, candidates
+from sagefit.planning.planned import PlannedAttempt
 
 WORST_LAST: tuple[Verdict, ...] = ("FITS", "UNKNOWN", "RISKY", "OOM")
 Types = Literal["auto"] | tuple[str, ...]

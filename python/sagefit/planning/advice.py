@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sagefit.attempts.changes import ELSEWHERE, Change, changes_of
-from sagefit.attempts.market import choices
-from sagefit.catalog.candidate import MOST_INSTANCES
-from sagefit.catalog.choose import Candidate, choose
 from sagefit.errors import DOES_NOT_FIT, SagefitError
 from sagefit.job import Job
 from sagefit.memory import Tabular, Workload, predict
 from sagefit.paths import display
+from sagefit.planning.candidate import MOST_INSTANCES
+from sagefit.planning.changes import ELSEWHERE, Change, changes_of
+from sagefit.planning.choose import Candidate, choose
+from sagefit.planning.market import choices
 
 MOST = 8
 PAIRED = 5

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sagefit.attempts.siblings import smaller
-from sagefit.catalog.candidate import MOST_INSTANCES
-from sagefit.catalog.choose import instances_for
 from sagefit.catalog.instances import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
@@ -17,6 +14,9 @@ from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Measured, Tabular, Transformer, Workload
 from sagefit.memory.knobs import DEFAULTS, name_of
 from sagefit.memory.read import described
+from sagefit.planning.candidate import MOST_INSTANCES
+from sagefit.planning.choose import instances_for
+from sagefit.planning.siblings import smaller
 
 ELSEWHERE = ("sharding", "type", "instances")
 """Kinds of changes that only show on other instances."""

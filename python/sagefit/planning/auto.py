@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sagefit.attempts.advice import does_not_fit
-from sagefit.attempts.cost import reachable
-from sagefit.attempts.market import fallbacks, one
-from sagefit.attempts.planned import PlannedAttempt, fill
-from sagefit.attempts.remedies import MakeRemedy, Remedy, accumulate, checkpoint, fewer_workers, stream
-from sagefit.catalog.candidate import Resource
-from sagefit.catalog.choose import WORTH_IT, Candidate, choose, next_larger, sideways
 from sagefit.job import Attempt, Job
 from sagefit.job.model import FailureClass
 from sagefit.job.values import Hyperparameter
 from sagefit.memory import Workload
+from sagefit.planning.advice import does_not_fit
+from sagefit.planning.candidate import Resource
+from sagefit.planning.choose import WORTH_IT, Candidate, choose, next_larger, sideways
+from sagefit.planning.cost import reachable
+from sagefit.planning.market import fallbacks, one
+from sagefit.planning.planned import PlannedAttempt, fill
+from sagefit.planning.remedies import MakeRemedy, Remedy, accumulate, checkpoint, fewer_workers, stream
 
 FIRST = "main"
 MAX_VOLUME_GB = 16384

@@ -14,8 +14,6 @@ from typing import Any, get_args
 
 import jinja2
 
-from sagefit.attempts import PlannedAttempt, is_estimated, plan_attempts, plan_steps, repeats_note, worst_case_usd
-from sagefit.catalog.choose import Candidate
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
@@ -24,7 +22,11 @@ from sagefit.job.pinned import PinnedImage, load_pin, pin_note
 from sagefit.job.processing_model import Step
 from sagefit.job.values import Code, Source, as_text
 from sagefit.paths import JOB_ROOT, display
-from sagefit.render import hcl
+from sagefit.planning import hcl
+from sagefit.planning.choose import Candidate
+from sagefit.planning.cost import repeats_note
+from sagefit.planning.job_plan import JobPlan
+from sagefit.planning.planned import PlannedAttempt
 
 _HEADER = re.compile(
     r"\A# Rendered by sagefit from (?P<source>\S+)\. Edit that file, not this one\. sha256 (?P<digest>\w{16})\n"
@@ -38,14 +40,9 @@ _environment = jinja2.Environment(
 )
 
 
-def tfvars_path(job: Job) -> Path:
-    """The rendered file, beside the job file."""
-    return job.path.with_name(f"{job.name}.tfvars")
-
-
-def render(job: Job) -> str:
-    """The tfvars text of ``job``: the same job gives the same bytes on every machine."""
-    attempts = plan_attempts(job)
+def render(plan: JobPlan) -> str:
+    """`JobPlan.text`, which keeps it."""
+    job = plan.job
     body = _environment.get_template("job.tfvars.j2").render(
         attributes=hcl.attributes,
         comment=hcl.comment,
@@ -53,35 +50,37 @@ def render(job: Job) -> str:
         image_note=pin_note(job),
         training=_training(job),
         resources={"resources": _resources(job)},
-        worst_case=_worst_case(attempts, plan_steps(job)),
-        attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(attempts)],
+        worst_case=_worst_case(plan),
+        attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(plan.attempts)],
     )
     return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {_digest(body)}\n\n{body}"
 
 
-def write(job: Job) -> tuple[Path, bool]:
-    """Write the rendered file; returns its path and whether its content changed.
+def write(plan: JobPlan) -> tuple[Path, bool]:
+    """Write a plan's text to `Job.tfvars`; returns its path and whether its content changed.
 
     Raises SagefitError (exit code 4) when the file there was edited by hand or not written by Sagefit.
     """
-    path, text = tfvars_path(job), render(job)
+    path, text = plan.job.tfvars, plan.text
     if path.exists():
         old = path.read_text(encoding="utf-8")
         if old == text:
             return path, False
-        _refuse_foreign(path, old, job)
+        _refuse_foreign(path, old, plan.job)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)
     return path, True
 
 
-def check_rendered(job: Job) -> None:
+def check_rendered(plan: JobPlan) -> None:
     """Raise SagefitError (exit code 1) unless the file on disk is what the job renders to."""
-    path = tfvars_path(job)
-    if not path.exists() or path.read_text(encoding="utf-8") != render(job):
+    path = plan.job.tfvars
+    if not path.exists() or path.read_text(encoding="utf-8") != plan.text:
         state = "is out of date" if path.exists() else "does not exist"
-        raise SagefitError(f"{display(path)} {state}", hint=f"run: {command('render', job.reference)}", exit_code=1)
+        raise SagefitError(
+            f"{display(path)} {state}", hint=f"run: {command('render', plan.job.reference)}", exit_code=1
+        )
 
 
 def _refuse_foreign(path: Path, old: str, job: Job) -> None:
@@ -233,12 +232,12 @@ def _price(fit: Candidate) -> str:
     return f"{fit.usd_per_hour:.2f} USD an hour in {REFERENCE_REGION}{estimated}"
 
 
-def _worst_case(attempts: list[PlannedAttempt], steps: list[PlannedAttempt]) -> str | None:
+def _worst_case(plan: JobPlan) -> str | None:
     """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
-    usd = worst_case_usd(attempts, REFERENCE_REGION, steps=steps, packaged=True)
-    if usd is None or not any(attempt.fit for attempt in attempts):
+    usd = plan.worst_case_usd(REFERENCE_REGION, packaged=True)
+    if usd is None or not any(attempt.fit for attempt in plan.attempts):
         return None
-    estimated = ", by estimated prices" if is_estimated(attempts, REFERENCE_REGION, steps=steps, packaged=True) else ""
+    estimated = ", by estimated prices" if plan.prices_estimated(REFERENCE_REGION, packaged=True) else ""
     return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}; {repeats_note(usd)}."
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sagefit.attempts.planned import PlannedAttempt
 from sagefit.job import Job
 from sagefit.job.problem import Problem
 from sagefit.job.uploads import shipped
+from sagefit.planning.planned import PlannedAttempt
 
 
 def shard_problems(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sagefit.attempts.planned import PlannedAttempt, texts
 from sagefit.job import Job
 from sagefit.job.processing_model import StepResources
+from sagefit.planning.planned import PlannedAttempt, texts
 
 
 def plan_steps(job: Job) -> list[PlannedAttempt]:

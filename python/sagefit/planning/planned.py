@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sagefit.catalog.hardware import Instances, in_words
 from sagefit.job import Attempt, Job
 from sagefit.job.tuning import Tuning
 from sagefit.job.values import Hyperparameter, as_text, duration
-
-if TYPE_CHECKING:
-    from sagefit.catalog.choose import Candidate
+from sagefit.planning.choose import Candidate
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sagefit.attempts.planned import PlannedAttempt
 from sagefit.catalog import price
 from sagefit.catalog.hardware import hourly_price
+from sagefit.planning.planned import PlannedAttempt
 
 REPEATS = 2
 """Training jobs that may follow one of an attempt that AWS lost, as modules/training-job writes it."""

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from sagefit.catalog.candidate import (
+from sagefit.catalog.instances import Instance, instances
+from sagefit.catalog.prices import REFERENCE_REGION, Price, price
+from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
+from sagefit.planning.candidate import (
     HEAD_ROOM,
     MOST_INSTANCES,
     NOT_ALLOWED,
@@ -19,9 +22,6 @@ from sagefit.catalog.candidate import (
     judge,
     verdict,
 )
-from sagefit.catalog.instances import Instance, instances
-from sagefit.catalog.prices import REFERENCE_REGION, Price, price
-from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
 
 __all__ = [
     "HEAD_ROOM",

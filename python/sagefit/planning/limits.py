@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from sagefit.attempts.cost import is_estimated, reachable, worst_case_usd, worst_path
-from sagefit.attempts.planned import PlannedAttempt
-from sagefit.attempts.shards import shard_problems
-from sagefit.attempts.steps import plan_steps
 from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -18,6 +15,12 @@ from sagefit.job.problem import Problem
 from sagefit.job.source import Key
 from sagefit.job.values import duration
 from sagefit.paths import display
+from sagefit.planning.cost import reachable, worst_path
+from sagefit.planning.planned import PlannedAttempt
+from sagefit.planning.shards import shard_problems
+
+if TYPE_CHECKING:
+    from sagefit.planning.job_plan import JobPlan
 
 LOOKS = 2600
 """How often a run may look at its training jobs: 25,000 events in a history, 9 for a look, the rest for all else."""
@@ -27,22 +30,22 @@ DEFINITION_BYTES = 1_048_576
 MOST_HYPERPARAMETERS, MOST_VARIABLES = 100, 99  # of one training job; Sagefit adds a variable of its own
 
 
-def check_services(job: Job, attempts: Sequence[PlannedAttempt]) -> None:
+def check_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[PlannedAttempt]) -> None:
     """Refuse what SageMaker or Step Functions would refuse of all attempts together, or in the middle of a run.
 
     The Terraform module asks the same of the finished definition; here the answer comes with the job file's own fields
     and lines. Raises SagefitError (exit code 2).
     """
-    if found := list(_of_services(job, attempts)):
+    if found := list(_of_services(job, attempts, steps)):
         raise job.refusal(found)
 
 
-def _of_services(job: Job, attempts: Sequence[PlannedAttempt]) -> Iterator[Problem]:
+def _of_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[PlannedAttempt]) -> Iterator[Problem]:
     if job.written_attempts is None:  # types that the job file names were judged with it
         types = dict.fromkeys(attempt.instance_type for attempt in attempts)
         yield from processor_problems(job, ((("resources", "instance_type"), ml_type) for ml_type in types))
     yield from shard_problems(job, attempts)
-    longest = sum(each.longest_seconds for each in (*plan_steps(job), *attempts))
+    longest = sum(each.longest_seconds for each in (*steps, *attempts))
     interval = job.resources.poll_interval
     if interval and longest > LOOKS * interval:
         yield Problem(
@@ -96,18 +99,18 @@ def _bytes(job: Job, hyperparameters: object, environment: object) -> int:
     return len(text.encode()) + 5 * sum(text.count(letter) for letter in "<>&")
 
 
-def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -> None:
+def check_max_price(plan: JobPlan, region: str) -> None:
     """Refuse a job whose worst case is above its own ``max_price``; repeats after errors of AWS do not count in it.
 
     Raises SagefitError with exit code 4, also when a price is missing and the limit cannot be kept.
     """
+    job, steps = plan.job, plan.steps
     if job.max_price is None:
         return
-    steps = plan_steps(job)
-    worst = worst_case_usd(attempts, region, steps=steps)
+    worst = plan.worst_case_usd(region)
     where = f"{display(job.path)}: max_price"
     if worst is None:
-        types = (each.instance_type for attempt in (*steps, *reachable(attempts)) for each in attempt.instances)
+        types = (each.instance_type for attempt in (*steps, *reachable(plan.attempts)) for each in attempt.instances)
         missing = next(ml_type for ml_type in types if price(ml_type, region) is None)
         raise SagefitError(
             f"{where}: no price of {missing} in {region} is known, so {job.max_price:.2f} USD cannot be promised",
@@ -115,8 +118,8 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
             exit_code=REFUSED,
         )
     if worst > job.max_price:
-        estimated = " (by estimated prices)" if is_estimated(attempts, region, steps=steps) else ""
-        path = " > ".join(attempt.name for attempt in (*steps, *(worst_path(attempts, region) or ())))
+        estimated = " (by estimated prices)" if plan.prices_estimated(region) else ""
+        path = " > ".join(attempt.name for attempt in (*steps, *(worst_path(plan.attempts, region) or ())))
         raise SagefitError(
             f"{where}: a run can cost {worst:.2f} USD at worst in {region}{estimated}, by way of {path}, and the limit "
             f"is {job.max_price:.2f} USD",
@@ -125,13 +128,14 @@ def check_max_price(job: Job, attempts: Sequence[PlannedAttempt], region: str) -
         )
 
 
-def check_allowed(job: Job, attempts: Sequence[PlannedAttempt], allowed: Collection[str]) -> None:
-    """Refuse attempts on types that the platform does not allow; an empty ``allowed`` allows all.
+def check_allowed(plan: JobPlan, allowed: Collection[str]) -> None:
+    """Refuse steps and attempts on types that the platform does not allow; an empty ``allowed`` allows all.
 
     Attempts are made without the platform, so that they are the same in every account; what an account leaves out is
     for the job file to say. Raises SagefitError (exit code 2).
     """
-    for attempt in attempts:
+    job = plan.job
+    for attempt in (*plan.steps, *plan.attempts):
         other = [each.instance_type for each in attempt.instances if each.instance_type not in allowed]
         if allowed and other:
             raise SagefitError(

@@ -1,0 +1,28 @@
+"""A job's plan: what it may run on, its attempts and the edges between them, what a run can cost, what Terraform reads.
+
+`plan` makes a `JobPlan` of a job; everything else here works out one part of it.
+"""
+
+from __future__ import annotations
+
+from sagefit.planning.cost import attempt_usd, is_estimated, repeats_note, usd_per_hour, worst_case_usd
+from sagefit.planning.job_plan import JobPlan, plan
+from sagefit.planning.limits import check_allowed, check_max_price
+from sagefit.planning.on_cpu import predicted_on_cpu
+from sagefit.planning.planned import PlannedAttempt
+from sagefit.planning.steps import step_as_attempt
+
+__all__ = [
+    "JobPlan",
+    "PlannedAttempt",
+    "attempt_usd",
+    "check_allowed",
+    "check_max_price",
+    "is_estimated",
+    "plan",
+    "predicted_on_cpu",
+    "repeats_note",
+    "step_as_attempt",
+    "usd_per_hour",
+    "worst_case_usd",
+]
