@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from api import api
 from image_tables import with_image_tables
 from tables import with_tables
 
@@ -27,6 +28,7 @@ def pages() -> dict[Path, str]:
     tables = [ROOT / "docs" / "platform.md", *sorted(ROOT.glob("modules/*/README.md"))]
     return {
         ROOT / "docs" / "cli.md": commands(),
+        ROOT / "docs" / "api.md": api(),
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
         **{page: with_tables(page) for page in tables},
@@ -55,7 +57,9 @@ def commands() -> str:
 def main(arguments: list[str]) -> int:
     """Write what is out of date, or with ``--check`` name it; 1 if ``--check`` found something."""
     check = "--check" in arguments
-    stale = {page: text for page, text in pages().items() if page.read_text(encoding="utf-8") != text}
+    stale = {
+        page: text for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text
+    }
     for page, text in stale.items():
         if not check:
             page.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sagefit.failures import CLASSES, REMEDIES, TAIL_BYTES, classify, read_log, table
+from sagefit.failures import CLASSES, REMEDIES, TAIL_BYTES, diagnose, read_log, table
 from sagefit.launcher import patterns, verdict
 from sagefit.launcher.patterns import (
     CREATE_ERROR,
@@ -23,7 +23,7 @@ from sagefit.launcher.patterns import (
 )
 
 EXAMPLES = [(row, example) for row in table() for example in row.examples]
-TEXTS = (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS, LOG)  # kinds that classify takes one by one
+TEXTS = (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS, LOG)  # kinds that diagnose takes one by one
 NAMES = {FAILURE_REASON: "failure_reason", CREATE_ERROR: "create_error", SECONDARY_STATUS: "secondary_status"}
 
 
@@ -34,13 +34,13 @@ def of(*kinds: str) -> pytest.MarkDecorator:
 
 
 def known(where: str, text: str) -> dict[str, Any]:
-    """The argument of ``classify`` that a text of this kind is for."""
+    """The argument of ``diagnose`` that a text of this kind is for."""
     return {NAMES[where]: text} if where in NAMES else {"log": text.splitlines()}
 
 
 @of(*TEXTS)
 def test_every_example_is_told_by_its_own_row(row: Pattern, example: str) -> None:
-    diagnosis = classify(**known(row.where, example))
+    diagnosis = diagnose(**known(row.where, example))
     assert (diagnosis.failure_class, diagnosis.pattern) == (row.failure_class, row.glob)
     assert diagnosis.confidence == row.confidence
     assert diagnosis.evidence
@@ -49,7 +49,7 @@ def test_every_example_is_told_by_its_own_row(row: Pattern, example: str) -> Non
 @of(EXCEPTION)
 def test_an_exception_that_says_it_is_told(row: Pattern, example: str) -> None:
     log = ["Traceback (most recent call last):", '  File "train.py", line 1, in <module>', "    step()", example]
-    assert classify(log=log).failure_class == row.failure_class
+    assert diagnose(log=log).failure_class == row.failure_class
     assert patterns.first(table(), [EXCEPTION], example.lower()) == (row, example.lower())
 
 
@@ -57,20 +57,20 @@ def test_an_exception_that_says_it_is_told(row: Pattern, example: str) -> None:
 def test_a_message_with_its_source_line_is_told(row: Pattern, example: str) -> None:
     message, source = example.split(" in ")
     log = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', f"    x = {source}", message]
-    diagnosis = classify(log=log)
+    diagnosis = diagnose(log=log)
     assert (diagnosis.failure_class, diagnosis.pattern) == (row.failure_class, row.glob)
 
 
 @of(ECHO)
 def test_an_echo_leaves_the_word_to_what_was_before(row: Pattern, example: str) -> None:
     assert row.failure_class == "code"
-    assert classify(log=["CUDA error: out of memory", example]).failure_class == "gpu_memory"
-    assert classify(log=["all is well", example]).failure_class == "code"
+    assert diagnose(log=["CUDA error: out of memory", example]).failure_class == "gpu_memory"
+    assert diagnose(log=["all is well", example]).failure_class == "code"
 
 
 @of(LOG, FAILURE_REASON)
 def test_the_launcher_tells_the_same(row: Pattern, example: str) -> None:
-    assert verdict.last_words(example.splitlines())[0] == classify(log=example.splitlines()).failure_class
+    assert verdict.last_words(example.splitlines())[0] == diagnose(log=example.splitlines()).failure_class
     if "\n" not in example:
         assert verdict.last_words([example])[0] == row.failure_class
 
@@ -123,7 +123,7 @@ def test_the_launchers_own_text_comes_first(failure_class: str) -> None:
     first = [row for row in table() if row.where == FAILURE_REASON][: len(CLASSES)]
     assert f"*sagefit: {failure_class}: *" in [row.glob for row in first]
     reason = f"AlgorithmError: sagefit: {failure_class}: it said CUDA out of memory. Tried to allocate, exit code: 137"
-    diagnosis = classify(reason, log=["MemoryError"], exit_code=137, utilisation={"host_memory": 99})
+    diagnosis = diagnose(reason, log=["MemoryError"], exit_code=137, utilisation={"host_memory": 99})
     assert diagnosis.failure_class == failure_class
     assert diagnosis.evidence == "it said CUDA out of memory. Tried to allocate"
 
@@ -152,58 +152,58 @@ def test_the_launchers_own_text_comes_first(failure_class: str) -> None:
     ],
 )
 def test_text_that_only_mentions_memory_is_no_lack_of_it(reason: str) -> None:
-    assert classify(reason).failure_class == "code"
-    assert classify(log=reason.splitlines()).failure_class == "code"
+    assert diagnose(reason).failure_class == "code"
+    assert diagnose(log=reason.splitlines()).failure_class == "code"
 
 
 def test_order_of_what_is_known() -> None:
     both = "AlgorithmError: sagefit: stopped: after a request to stop, exit code: 143"
-    assert classify(both, secondary_status="MaxRuntimeExceeded").failure_class == "time"
-    assert classify(both, secondary_status="Failed").failure_class == "stopped"
-    assert classify("", secondary_status="MaxWaitTimeExceeded").evidence == "MaxWaitTimeExceeded"
-    assert classify(create_error="SageMaker.NewError: never seen").failure_class == "code"
-    assert classify("ResourceLimitExceeded: The account-level service limit").failure_class == "quota"
-    assert classify(exit_code=139).evidence == "exit code 139"
-    assert classify().evidence == "no reason"
+    assert diagnose(both, secondary_status="MaxRuntimeExceeded").failure_class == "time"
+    assert diagnose(both, secondary_status="Failed").failure_class == "stopped"
+    assert diagnose("", secondary_status="MaxWaitTimeExceeded").evidence == "MaxWaitTimeExceeded"
+    assert diagnose(create_error="SageMaker.NewError: never seen").failure_class == "code"
+    assert diagnose("ResourceLimitExceeded: The account-level service limit").failure_class == "quota"
+    assert diagnose(exit_code=139).evidence == "exit code 139"
+    assert diagnose().evidence == "no reason"
 
 
 @pytest.mark.parametrize("exit_code", [137, -9, 247])
 def test_a_kill_is_weighed_against_how_full_the_host_was(exit_code: int) -> None:
     def told(**utilisation: float) -> tuple[str, str]:
-        diagnosis = classify(exit_code=exit_code, utilisation=utilisation)
+        diagnosis = diagnose(exit_code=exit_code, utilisation=utilisation)
         return diagnosis.failure_class, diagnosis.confidence
 
     assert told() == told(host_memory=90) == ("host_memory", "C")
     assert told(host_memory=99) == ("host_memory", "B")
     assert told(host_memory=31, gpu_memory=99) == ("code", "C")
     log = ["MemoryError"]
-    assert classify(log=log, exit_code=exit_code, utilisation={"host_memory": 31}).failure_class == "host_memory"
+    assert diagnose(log=log, exit_code=exit_code, utilisation={"host_memory": 31}).failure_class == "host_memory"
     reason = "AlgorithmError: , exit code: 137"
-    assert classify(reason, utilisation={"host_memory": 31}).failure_class == "code"
-    assert "host memory at most 31 % full" in classify(reason, utilisation={"host_memory": 31}).evidence
+    assert diagnose(reason, utilisation={"host_memory": 31}).failure_class == "code"
+    assert "host memory at most 31 % full" in diagnose(reason, utilisation={"host_memory": 31}).evidence
 
 
 def test_what_no_text_explains_is_told_by_what_was_full() -> None:
     plain = "AlgorithmError: , exit code: 1"
     for resource in ("host_memory", "gpu_memory", "disk"):
-        diagnosis = classify(plain, utilisation={resource: 99.0})
+        diagnosis = diagnose(plain, utilisation={resource: 99.0})
         assert (diagnosis.failure_class, diagnosis.confidence, diagnosis.pattern) == (resource, "C", None)
-        assert classify(plain, utilisation={resource: 90.0}).failure_class == "code"
+        assert diagnose(plain, utilisation={resource: 90.0}).failure_class == "code"
     full = {"gpu_memory": 99.0}
     vague = ["RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"]
-    assert classify(plain, log=vague, utilisation=full).failure_class == "gpu_memory"
-    assert classify(plain, log=vague).failure_class == "code"
-    assert classify(plain, log=["KeyError: 'loss'"], utilisation=full).failure_class == "code"
+    assert diagnose(plain, log=vague, utilisation=full).failure_class == "gpu_memory"
+    assert diagnose(plain, log=vague).failure_class == "code"
+    assert diagnose(plain, log=["KeyError: 'loss'"], utilisation=full).failure_class == "code"
 
 
 def test_a_reason_that_says_little_leaves_room_for_the_log() -> None:
     log = ["epoch 1", "Traceback (most recent call last):", '  File "train.py", line 1', "MemoryError"]
     little = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage ""'
-    assert classify(little, log=log).failure_class == "host_memory"
-    assert classify("AlgorithmError: , exit code: 1", log=log).failure_class == "host_memory"
-    assert classify("AlgorithmError: sagefit: code: it read the log, exit code: 1", log=log).failure_class == "code"
-    assert classify(little, log=["all is well"]).failure_class == "code"
-    assert classify(log=["all is well"]).evidence == "all is well"
+    assert diagnose(little, log=log).failure_class == "host_memory"
+    assert diagnose("AlgorithmError: , exit code: 1", log=log).failure_class == "host_memory"
+    assert diagnose("AlgorithmError: sagefit: code: it read the log, exit code: 1", log=log).failure_class == "code"
+    assert diagnose(little, log=["all is well"]).failure_class == "code"
+    assert diagnose(log=["all is well"]).evidence == "all is well"
 
 
 def test_a_large_log_is_read_from_its_end(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_large_log_is_read_from_its_end(tmp_path: Path) -> None:
         file.write(b"\n\xff\xfe\x00binary\r\nloss \xe2\x82\xac 0.5\r\n\x1b[31mMemoryError\x1b[0m\r\n")
     lines = read_log(log)
     assert sum(map(len, lines)) <= TAIL_BYTES
-    assert classify(log=lines).failure_class == "host_memory"
+    assert diagnose(log=lines).failure_class == "host_memory"
     log.write_bytes(b"MemoryError")
     assert read_log(log) == ["MemoryError"]
     log.write_bytes(b"")
@@ -222,7 +222,7 @@ def test_a_large_log_is_read_from_its_end(tmp_path: Path) -> None:
 
 
 def test_the_object_of_diagnose() -> None:
-    diagnosis = classify("CapacityError: Unable to provision requested ML compute capacity.")
+    diagnosis = diagnose("CapacityError: Unable to provision requested ML compute capacity.")
     assert diagnosis.as_json() == {
         "class": "capacity",
         "confidence": "A",

@@ -18,7 +18,7 @@ from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.planning import JobPlan, attempt_usd, plan, worst_case_usd
 from sagefit.planning.limits import check_allowed
-from sagefit.review import as_json, markdown
+from sagefit.reviewing import as_json, markdown
 from sagefit.size import size_job
 
 REGION = "us-east-1"

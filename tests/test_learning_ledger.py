@@ -18,13 +18,13 @@ from moto import mock_aws
 from rich.console import Console
 
 from job_files import auto_job
-from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, classify, decided, table
+from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, decided, diagnose, table
 from sagefit.memory.peaks import Record
 from sagefit.planning import JobPlan
-from sagefit.runs import AttemptRecord, Run, RunRecord, clients, expected, reports, view
-from sagefit.runs.execution import attempt_index
-from sagefit.runs.ledger import _linked, _routed
-from sagefit.runs.peaks import _record
+from sagefit.running import AttemptRecord, Run, RunRecord, clients, expected, reports, view
+from sagefit.running.execution import attempt_index
+from sagefit.running.ledger import _linked, _routed
+from sagefit.running.peaks import _record
 from sagefit.target import Target
 from test_watch import RUN
 
@@ -180,8 +180,8 @@ def test_the_log_will_do_for_a_host_without_a_report(bucket: Any) -> None:  # no
 
 
 def story() -> RunRecord:
-    died = classify("AlgorithmError: sagefit: gpu_memory: CUDA out of memory. Tried to allocate 2.00 GiB, exit code: 1")
-    stopped = classify("InternalServerError: We encountered an internal error. Please try again.")
+    died = diagnose("AlgorithmError: sagefit: gpu_memory: CUDA out of memory. Tried to allocate 2.00 GiB, exit code: 1")
+    stopped = diagnose("InternalServerError: We encountered an internal error. Please try again.")
     attempts = [
         attempt(outcome="internal", diagnosis=stopped, spot=True, usd=None, estimated_usd=1.25, gpu_peak_gib=None),
         attempt(outcome="gpu_memory", diagnosis=died, usd=None, training_job="tune-261121-120000-0b"),
@@ -220,7 +220,7 @@ def test_the_ledger_has_a_line_for_each_attempt() -> None:
 
 
 def test_what_a_failed_run_ends_with_says_what_to_do() -> None:
-    died = classify("ClientError: Please use an instance type with more memory, or reduce the size of job data.")
+    died = diagnose("ClientError: Please use an instance type with more memory, or reduce the size of job data.")
     (last,) = _linked([attempt(outcome="host_memory", diagnosis=died)])
     assert last.diagnosis
     assert last.next_step == last.diagnosis.remedies[0]
@@ -237,16 +237,16 @@ def test_a_launcher_speaks_for_its_own_host_only() -> None:
     assert decided(LOST, hosts=2) is None
     assert decided(LOST.replace("code", "disk", 1), hosts=2)
     two = {"algo-1": ["Traceback (most recent call last):", "ncclRemoteError", concluded], "algo-2": ["step 3", FULL]}
-    assert classify(LOST, log=two).failure_class == "gpu_memory"
-    assert classify(LOST, log=[FULL]).failure_class == "code"
-    found = classify(LOST, log={**two, "algo-2": ["step 3"]}, utilisation={"gpu_memory": 99})
+    assert diagnose(LOST, log=two).failure_class == "gpu_memory"
+    assert diagnose(LOST, log=[FULL]).failure_class == "code"
+    found = diagnose(LOST, log={**two, "algo-2": ["step 3"]}, utilisation={"gpu_memory": 99})
     assert (found.failure_class, found.evidence) == ("code", "train.py ended with exit code 1: ncclRemoteError")
 
 
 def test_a_run_goes_on_by_what_it_took_a_failure_for() -> None:
     """The state machine reads the reason alone: the log came later, and to other eyes."""
     reason = "AlgorithmError: , exit code: 1"
-    died = attempt(outcome="gpu_memory", diagnosis=classify(reason, log=[FULL]), failure_reason=reason)
+    died = attempt(outcome="gpu_memory", diagnosis=diagnose(reason, log=[FULL]), failure_reason=reason)
     first, second = _linked([_routed(died, note("code")), attempt(index=1, name="larger")])
     assert (first.outcome, first.routed_by, second.started_by) == ("gpu_memory", "code", "code of main")
     assert _routed(died, note("gpu_memory")).routed_by == ""
@@ -269,7 +269,7 @@ def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.Mon
         asked.append(set(known))
         return ended
 
-    module = sys.modules["sagefit.runs.watch"]  # the package has a function of that name
+    module = sys.modules["sagefit.running.watch"]  # the package has a function of that name
     monkeypatch.setattr(module, "read_run", read)
     reader = module._Reader(RUN, Target("aws", tmp_path), logs=False)
     for _ in range(3):
@@ -280,9 +280,9 @@ def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.Mon
 def test_a_watch_says_once_what_became_of_a_repeated_attempt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = sys.modules["sagefit.runs.watch"]
+    module = sys.modules["sagefit.running.watch"]
     monkeypatch.setattr(module.time, "sleep", lambda _seconds: None)
-    lost = attempt(outcome="internal", diagnosis=classify("InternalServerError: no"))
+    lost = attempt(outcome="internal", diagnosis=diagnose("InternalServerError: no"))
     again = attempt(outcome="", status="Training", training_job="tune-261121-120000-0b")
     now = datetime.now(timezone.utc)
     records = [RunRecord(RUN, status, now, None, [lost, again]) for status in ("RUNNING", "RUNNING", "SUCCEEDED")]
@@ -295,9 +295,9 @@ def test_a_watch_says_once_what_became_of_a_repeated_attempt(
 
 def test_throttling_has_remedies_of_its_own() -> None:
     error = "SageMaker.ThrottlingException: Rate exceeded (Service: SageMaker, Status Code: 400)"
-    throttled = classify(create_error=error)
+    throttled = diagnose(create_error=error)
     assert (throttled.failure_class, throttled.remedies) == ("internal", REMEDIES_OF_PATTERN["*Throttling*"])
-    assert classify(create_error="SageMaker.InternalFailure: x").remedies == REMEDIES["internal"]
+    assert diagnose(create_error="SageMaker.InternalFailure: x").remedies == REMEDIES["internal"]
     assert REMEDIES_OF_PATTERN.keys() <= {row.glob for row in table()}
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from sagefit.cloud.faults import Match
 from sagefit.cloud.tuning import TuningJob
-from sagefit.runs import AttemptRecord, tuning
-from sagefit.runs.execution import attempt_index
-from sagefit.runs.tuning import Search, attempt_job, searched
+from sagefit.running import AttemptRecord, tuning
+from sagefit.running.execution import attempt_index
+from sagefit.running.tuning import Search, attempt_job, searched
 
 RUN = "digits-261121-120000"
 SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"

@@ -12,8 +12,8 @@ from botocore.exceptions import EndpointConnectionError
 from sagefit.cloud import control
 from sagefit.errors import SagefitError
 from sagefit.platform import Buckets, Platform
-from sagefit.runs import AttemptRecord, Run, RunRecord, watch
-from sagefit.runs.tuning import Search
+from sagefit.running import AttemptRecord, Run, RunRecord, watch
+from sagefit.running.tuning import Search
 from sagefit.target import Target
 
 PLATFORM = Platform(
@@ -42,7 +42,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord | Exception]:
             raise answer
         return answer
 
-    module = sys.modules["sagefit.runs.watch"]  # the package has a function of that name
+    module = sys.modules["sagefit.running.watch"]  # the package has a function of that name
     monkeypatch.setattr(module, "read_run", read)
     monkeypatch.setattr(module.time, "sleep", lambda _seconds: None)
     return queue
@@ -81,7 +81,7 @@ def test_the_log_of_a_trial_is_read_once_after_its_end(
         search = Search("loss", 2, 0, 0, running, None, "", "", {})
         return AttemptRecord(0, "small", training_job="job-261121-120000-0", outcome=outcome, search=search)
 
-    monkeypatch.setattr(sys.modules["sagefit.runs.watch"], "LogReader", Logs)
+    monkeypatch.setattr(sys.modules["sagefit.running.watch"], "LogReader", Logs)
     answers += [record("RUNNING", searching(*running)) for running in (["t1"], ["t2"], ["t2"])]
     answers.append(record("SUCCEEDED", searching(outcome="completed")))
     watch(RUN, Target("aws", tmp_path), logs=True)

@@ -20,7 +20,7 @@ from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.planning import JobPlan, check_allowed, check_max_price, repeats_note
 from sagefit.planning.tfvars import write
 from sagefit.platform import Platform, load_platform
-from sagefit.runs import running_runs
+from sagefit.running import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 

@@ -13,8 +13,8 @@ INTERRUPTED = 130
 class SagefitError(Exception):
     """Something the user can act on.
 
-    ``message`` names the field or file and the rule; ``hint`` names the knob to turn.
-    ``exit_code`` is one of the constants of this module.
+    ``message`` names the field or file and the rule, and ``hint`` the knob to turn; None where there is none.
+    ``exit_code`` is what the command line ends with: 1 failed, 2 invalid input, 3 does not fit, 4 refused.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, exit_code: int = INVALID) -> None:

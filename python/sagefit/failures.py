@@ -92,7 +92,9 @@ Log = Sequence[str] | Mapping[str, Sequence[str]]
 class Diagnosis:
     """Why a training job did not complete.
 
-    ``pattern`` is the glob that told, or the rule for words ("words: memory + gpu"), None when nothing did.
+    ``failure_class`` is one of `CLASSES`, as the keys of an attempt's ``next``; ``evidence`` the line that told it, and
+    ``confidence`` goes from A, where nothing else is possible, to C, which makes room for whatever says more.
+    ``pattern`` is the glob that told, or the rule for words ("words: memory + gpu"); None when nothing did.
     """
 
     failure_class: str
@@ -158,7 +160,7 @@ def decided(
     return None
 
 
-def classify(
+def diagnose(
     failure_reason: str | None = None,
     *,
     secondary_status: str | None = None,
@@ -167,7 +169,17 @@ def classify(
     exit_code: int | None = None,
     utilisation: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """Tells the failure class from what is known of a job that did not complete.
+    """The failure class, from what is known of a training job that did not complete. Nothing is asked of AWS.
+
+    ``failure_reason`` and ``secondary_status`` are those of ``DescribeTrainingJob``, ``create_error`` the message of an
+    error of ``CreateTrainingJob``, ``log`` the lines of its log, or those of each host by the host's name,
+    ``exit_code`` that of the script, and ``utilisation`` the highest of ``host_memory``, ``gpu_memory`` and ``disk`` in
+    percent.
+
+    >>> from sagefit import diagnose
+    >>> found = diagnose("AlgorithmError: , exit code: 1", log=["torch.OutOfMemoryError: CUDA out of memory."])
+    >>> found.failure_class, found.evidence
+    ('gpu_memory', 'torch.OutOfMemoryError: CUDA out of memory.')
 
     Most telling first: the error of a create call, a secondary status that ends a job, the failure reason, the last
     words of the log (of each host, by its name), a kill by exit code, and the highest ``utilisation`` in percent of

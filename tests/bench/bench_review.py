@@ -33,9 +33,9 @@ _READ = ("-c", "import json, sys; json.load(open(sys.argv[1], encoding='utf-8'))
 _POLICIES = """
 import sys
 from pathlib import Path
-from sagefit.review import scan
-from sagefit.review.document import read_document
-from sagefit.review.groups import Grouped
+from sagefit.reviewing import scan
+from sagefit.reviewing.document import read_document
+from sagefit.reviewing.groups import Grouped
 
 grouped, scanned = scan.grouped, 0
 

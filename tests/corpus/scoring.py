@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from sagefit.failures import Diagnosis, classify
+from sagefit.failures import Diagnosis, diagnose
 
 HERE = Path(__file__).parent
 SPLITS = ("development", "held_out", "fresh")
@@ -34,7 +34,7 @@ class Text:
 
     def diagnosis(self) -> Diagnosis:
         """What Sagefit makes of it."""
-        return classify(self.reason, log=self.log.splitlines(), exit_code=self.exit_code)
+        return diagnose(self.reason, log=self.log.splitlines(), exit_code=self.exit_code)
 
     def naive(self) -> bool:
         """Whether exit code 137, or the words, say that memory ran out."""

@@ -13,7 +13,7 @@ import pytest
 
 from checkout import copy_tree
 from corpus.scoring import SPLITS, load
-from sagefit.failures import classify, table
+from sagefit.failures import diagnose, table
 from sagefit.launcher import verdict
 from sagefit.launcher.patterns import CREATE_ERROR, FAILURE_REASON, SECONDARY_STATUS, Pattern
 from sagefit.paths import home
@@ -76,11 +76,11 @@ def in_the_machine(states: dict[str, Any], row: Pattern, example: str) -> tuple[
     """What the state machine tells of an example, and what Python does."""
     if row.where == CREATE_ERROR:
         answer = told(states, "classify refusal", {"TrainingJobStatus": "Refused", "FailureReason": example})
-        return answer, classify(create_error=example).failure_class
+        return answer, diagnose(create_error=example).failure_class
     if row.where == SECONDARY_STATUS:
         answer = told(states, "classify", {"TrainingJobStatus": "Stopped", "SecondaryStatus": example})
-        return answer, classify(secondary_status=example).failure_class
-    return told(states, "classify", failed(example)), classify(example, secondary_status="Failed").failure_class
+        return answer, diagnose(secondary_status=example).failure_class
+    return told(states, "classify", failed(example)), diagnose(example, secondary_status="Failed").failure_class
 
 
 def test_the_three_agree_on_every_example(states: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def test_the_three_agree_on_every_example(states: dict[str, Any]) -> None:
     for row, example in seen:
         assert in_the_machine(states, row, example) == (row.failure_class, row.failure_class), example
         if row.where == FAILURE_REASON:
-            assert verdict.last_words(example.splitlines())[0] == classify(log=example.splitlines()).failure_class
+            assert verdict.last_words(example.splitlines())[0] == diagnose(log=example.splitlines()).failure_class
 
 
 def test_the_machine_believes_the_launcher(states: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ def test_the_machine_believes_the_launcher(states: dict[str, Any]) -> None:
         failure_class, said = verdict.last_words(example.splitlines())
         reason = f"AlgorithmError: sagefit: {failure_class}: train.py ended with exit code 1: {said}, exit code: 1"
         assert told(states, "classify", failed(reason)) == failure_class, row.glob
-        assert classify(reason).failure_class == failure_class
+        assert diagnose(reason).failure_class == failure_class
 
 
 def test_the_machine_knows_less_but_nothing_else(states: dict[str, Any]) -> None:

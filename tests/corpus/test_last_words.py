@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sagefit.failures import classify, table
+from sagefit.failures import diagnose, table
 from sagefit.launcher import log_lines
 from sagefit.launcher.last_words import last_words, last_words_of_all
 
@@ -108,7 +108,7 @@ def test_last_words(log: list[str], failure_class: str, told: str) -> None:
     ],
 )
 def test_the_host_that_failed_first_decides(logs: dict[str, list[str]], failure_class: str) -> None:
-    diagnosis = classify("AlgorithmError: , exit code: 1", log=logs)
+    diagnosis = diagnose("AlgorithmError: , exit code: 1", log=logs)
     assert diagnosis.failure_class == failure_class
     match, _ = last_words_of_all(table(), reversed(list(logs.values())))
     assert (match.pattern.failure_class if match else "code") == failure_class
@@ -116,7 +116,7 @@ def test_the_host_that_failed_first_decides(logs: dict[str, list[str]], failure_
 
 def test_an_exception_of_one_host_stands_above_the_echo_of_another() -> None:
     logs = {"algo-1": traceback(NCCL), "algo-2": traceback("KeyError: 'x'")}
-    assert classify(log=logs).evidence == "KeyError: 'x'"
+    assert diagnose(log=logs).evidence == "KeyError: 'x'"
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_an_exception_of_one_host_stands_above_the_echo_of_another() -> None:
 )
 def test_long_lines_are_cut_before_they_are_read(filler: str) -> None:
     log = [filler * 500_000, *traceback(OOM)]
-    assert classify(log=log).failure_class == "gpu_memory"
+    assert diagnose(log=log).failure_class == "gpu_memory"
     assert max(len(line.raw) for line in log_lines.read(log)) <= log_lines.LONGEST + 10
-    assert classify(log=[filler * 500_000]).failure_class == "code"
+    assert diagnose(log=[filler * 500_000]).failure_class == "code"
     assert (
-        classify(log=[f"RuntimeError: CUDA out of memory. Tried to allocate {filler * 3000}"]).failure_class
+        diagnose(log=[f"RuntimeError: CUDA out of memory. Tried to allocate {filler * 3000}"]).failure_class
         == "gpu_memory"
     )
 
@@ -136,12 +136,12 @@ def test_long_lines_are_cut_before_they_are_read(filler: str) -> None:
 def test_only_the_end_of_many_lines_is_read() -> None:
     lines = [*traceback(OOM), *(f"line {n}" for n in range(log_lines.TAIL))]
     assert OOM not in [line.text for line in log_lines.read(lines)]
-    assert classify(log=lines).failure_class == "code"
+    assert diagnose(log=lines).failure_class == "code"
 
 
 def test_any_bytes_are_read() -> None:
     noise = random.Random(7)
     for _ in range(50):
         garbage = bytes(noise.randrange(256) for _ in range(2000)).decode("utf-8", "replace")
-        assert classify(log=[*garbage.splitlines(), *traceback(OOM)]).failure_class == "gpu_memory"
-        assert classify(garbage, log=garbage.splitlines()).evidence
+        assert diagnose(log=[*garbage.splitlines(), *traceback(OOM)]).failure_class == "gpu_memory"
+        assert diagnose(garbage, log=garbage.splitlines()).evidence

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from corpus.scoring import SPLITS, Text, load
-from sagefit.failures import classify, read_log
+from sagefit.failures import diagnose, read_log
 from sagefit.launcher import patterns, report
 
 Lines = list[str]
@@ -76,7 +76,7 @@ AROUND: dict[str, Callable[[Lines], Lines]] = {
 
 
 def _told(text: Text, lines: Lines) -> str:
-    return classify(text.reason, log=lines, exit_code=text.exit_code).failure_class
+    return diagnose(text.reason, log=lines, exit_code=text.exit_code).failure_class
 
 
 @pytest.mark.parametrize("name", AROUND)
@@ -98,15 +98,15 @@ def test_a_long_teardown_hides_nothing() -> None:
     noise = random.Random(5)
     log = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "    step()", "MemoryError"]
     log += [f"{noise.choice(TEARDOWN)} {number}" for number in range(5000)]
-    assert classify("AlgorithmError: , exit code: 1", log=log).failure_class == "host_memory"
+    assert diagnose("AlgorithmError: , exit code: 1", log=log).failure_class == "host_memory"
 
 
 def test_what_the_launcher_says_within_a_line_hides_no_pattern() -> None:
     for row in patterns.load():
         for example in row.examples if row.where in (patterns.LOG, patterns.EXCEPTION) else ():
-            whole = classify(log=[example]).failure_class
+            whole = diagnose(log=[example]).failure_class
             for joined in (METRIC_LINE + example, example + METRIC_LINE):
-                assert classify(log=[joined]).failure_class == whole, joined
+                assert diagnose(log=[joined]).failure_class == whole, joined
 
 
 @pytest.mark.parametrize("between", range(1, 4))
@@ -115,7 +115,7 @@ def test_ranks_that_break_each_others_lines_are_read(between: int) -> None:
     rank = ["RuntimeError", ": ", "CUDA out of memory. Tried to allocate 2.00 GiB", "\n"]
     head = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    step()\n'
     log = head + "".join([*rank[:between], *rank, *rank[between:]])
-    diagnosis = classify(log=log.splitlines())
+    diagnosis = diagnose(log=log.splitlines())
     assert diagnosis.failure_class == "gpu_memory"
     assert "CUDA out of memory" in diagnosis.evidence
 
@@ -123,7 +123,7 @@ def test_ranks_that_break_each_others_lines_are_read(between: int) -> None:
 def test_a_message_that_comes_after_its_exception_s_name_belongs_to_it() -> None:
     head = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    step()\n'
     log = f"{head}OSError\n: [Errno 28] No space left on device\n"
-    assert classify(log=log.splitlines()).failure_class == "disk"
+    assert diagnose(log=log.splitlines()).failure_class == "disk"
 
 
 def test_interleaved_ranks_are_told_apart() -> None:
@@ -135,18 +135,18 @@ def test_interleaved_ranks_are_told_apart() -> None:
         "[rank0]: OSError: [Errno 28] No space left on device",
         "[rank1]: ncclRemoteError: A call failed possibly due to a network error",
     ]
-    assert classify(log="\n".join(log).splitlines()).failure_class == "shared_memory"
+    assert diagnose(log="\n".join(log).splitlines()).failure_class == "shared_memory"
 
 
 def test_json_within_a_log_is_no_export() -> None:
     answer = ["HTTP 500", "{", '  "code": 500,', '  "message": "try again"', "}"]
     error = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "    step()", "MemoryError"]
-    assert classify(log=[*error, *answer]).failure_class == "host_memory"
-    assert classify(log=[*answer, *error]).failure_class == "host_memory"
+    assert diagnose(log=[*error, *answer]).failure_class == "host_memory"
+    assert diagnose(log=[*answer, *error]).failure_class == "host_memory"
 
 
 def test_the_end_of_a_very_long_line_counts() -> None:
-    assert classify(
+    assert diagnose(
         log=["x" * 10_000_000 + " RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"]
     ).failure_class == ("gpu_memory")
 

@@ -6,7 +6,7 @@ import pytest
 
 from corpus import ablation
 from corpus.scoring import MEMORY
-from sagefit.failures import classify
+from sagefit.failures import diagnose
 from sagefit.launcher import vocabulary
 from sagefit.launcher.last_words import last_words
 
@@ -83,44 +83,44 @@ def test_words_tell(line: str, failure_class: str, rule: str) -> None:
 @pytest.mark.parametrize("line", ONLY_MENTIONED)
 def test_what_is_only_mentioned_tells_nothing(line: str) -> None:
     assert last_words((), ["epoch 1", line])[0] is None
-    assert classify(log=["epoch 1", line]).failure_class == "code"
+    assert diagnose(log=["epoch 1", line]).failure_class == "code"
 
 
 def test_what_the_diagnosis_says() -> None:
     line = "tile engine: could not reserve 3.2 GiB of vram for the atlas"
-    diagnosis = classify("AlgorithmError: , exit code: 1", log=["epoch 1", line])
+    diagnosis = diagnose("AlgorithmError: , exit code: 1", log=["epoch 1", line])
     assert (diagnosis.failure_class, diagnosis.confidence) == ("gpu_memory", "C")
     assert (diagnosis.pattern, diagnosis.evidence) == ("words: memory + gpu", line)
-    roomy = classify("AlgorithmError: , exit code: 1", log=[line], utilisation={"gpu_memory": 55})
+    roomy = diagnose("AlgorithmError: , exit code: 1", log=[line], utilisation={"gpu_memory": 55})
     assert roomy.failure_class == "gpu_memory"  # one large buffer may fail in a GPU that is half empty
 
 
 def test_a_pattern_has_the_first_word() -> None:
     known = "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"
     after = "error: cannot reserve the arena: not enough memory"
-    assert classify(log=[known, after]).failure_class != "code"
-    assert classify(log=[known]).pattern == "*CUDA out of memory. Tried to allocate*"
+    assert diagnose(log=[known, after]).failure_class != "code"
+    assert diagnose(log=[known]).pattern == "*CUDA out of memory. Tried to allocate*"
 
 
 def test_who_ended_what_had_failed_did_not_make_it_fail() -> None:
     lack = "error: could not reserve 2 GiB of vram"
-    assert classify(log=[lack, "KeyboardInterrupt"]).failure_class == "gpu_memory"
-    assert classify(log=["all is well", "KeyboardInterrupt"]).failure_class == "stopped"
+    assert diagnose(log=[lack, "KeyboardInterrupt"]).failure_class == "gpu_memory"
+    assert diagnose(log=["all is well", "KeyboardInterrupt"]).failure_class == "stopped"
 
 
 def test_the_lines_before_name_the_memory() -> None:
     before = "[W] Requested amount of GPU memory (68719476736 bytes) could not be allocated"
-    assert classify(log=[before, "[E] OutOfMemory (no further information)"]).failure_class == "gpu_memory"
-    assert classify(log=["all is well", "[E] OutOfMemory (no further information)"]).failure_class == "host_memory"
+    assert diagnose(log=[before, "[E] OutOfMemory (no further information)"]).failure_class == "gpu_memory"
+    assert diagnose(log=["all is well", "[E] OutOfMemory (no further information)"]).failure_class == "host_memory"
 
 
 def test_what_the_script_survived_tells_nothing() -> None:
     lack = "error: could not reserve 2 GiB of vram"
-    assert classify(log=[f"{lack}, skipping this batch", "step 3", "step 4"]).failure_class == "code"
-    assert classify(log=[lack, *(f"step {n} loss 0.{n}" for n in range(4))]).failure_class == "code"
-    assert classify(log=[f"WARNING {lack}", "KeyError: 'loss'"]).failure_class == "code"
+    assert diagnose(log=[f"{lack}, skipping this batch", "step 3", "step 4"]).failure_class == "code"
+    assert diagnose(log=[lack, *(f"step {n} loss 0.{n}" for n in range(4))]).failure_class == "code"
+    assert diagnose(log=[f"WARNING {lack}", "KeyError: 'loss'"]).failure_class == "code"
     raised = ["Traceback (most recent call last):", '  File "a.py", line 1, in f', "    x = a[0]", "KeyError: 0"]
-    assert classify(log=[*raised, "the cleanup could not reserve 2 GiB of vram"]).failure_class == "code"
+    assert diagnose(log=[*raised, "the cleanup could not reserve 2 GiB of vram"]).failure_class == "code"
 
 
 @pytest.mark.parametrize("filler", ["out of ", "failed to ", "alloc ", "memory ", "malloc(", "1 ", "can't "])

@@ -10,6 +10,7 @@
 | ``console`` | commands after ``$`` with what they print, which is compared; without ``$`` the same as ``shell`` |
 | ``json`` | parsed |
 | ``python`` | compiled |
+| ``pycon`` | typed into Python, and what it prints is compared |
 | ``text`` or none | a drawing, and holds no command |
 
 A comment on the line before a block, or with an empty line between, says otherwise:

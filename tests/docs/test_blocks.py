@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import re
 import shutil
@@ -73,6 +74,12 @@ def compiles(_: Path, block: Block) -> None:
     assert ast.parse(block.text).body
 
 
+def gives_what_it_says(_: Path, block: Block) -> None:
+    tried = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(block.text, {}, str(block), None, None))
+    assert tried.attempted
+    assert not tried.failed
+
+
 HERE: dict[tuple[str, str], Callable[[Path, Block], None]] = {
     ("yaml", ""): job_files,
     ("yaml", "merged into"): job_files,
@@ -82,6 +89,7 @@ HERE: dict[tuple[str, str], Callable[[Path, Block], None]] = {
     ("json", "parsed"): json_parses,
     ("hcl", "parsed"): hcl_parses,
     ("python", ""): compiles,
+    ("pycon", ""): gives_what_it_says,
 }
 IN_OTHER_FILES = [("hcl", ""), ("hcl", "as tfvars"), ("shell", ""), ("console", "")]
 BLOCKS = [block for page in pages() for block in blocks(page)]

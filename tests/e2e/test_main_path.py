@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ import psutil
 import pytest
 import yaml
 
+import sagefit
 from checkout import copy_tree
 from cli_runner import Sagefit
 from e2e.conftest import World
@@ -86,9 +88,24 @@ def test_the_second_attempt_resumed_from_the_checkpoint(world: World) -> None:
 
 
 def test_from_start_to_the_training_job_takes_at_most_five_calls(world: World) -> None:
+    """The example with which the package describes itself, on what ``cloud env`` prints."""
     before = len(world.sagefit.calls())
-    run = world.sagefit("start", "quickstart").out.strip()
-    world.sagefit("watch", run)
+    example = textwrap.dedent("\n".join(re.findall(r"^    .*", sagefit.__doc__ or "", re.MULTILINE)))
+    quick = "import time, sagefit\nnap = time.sleep\ntime.sleep = lambda seconds: nap(min(seconds, 0.2))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", quick + example],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **world.sagefit.aws_environment()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = [line.split() for line in done.stdout.splitlines()]
+    assert [words[:3] for words in told] == [
+        ["in-memory", "ml.m5.large", "host_memory"],
+        ["streaming", "ml.m5.large", "completed"],
+    ]
+    assert all(float(words[3]) > 0.1 for words in told)
     actions = [call["action"] for call in world.sagefit.calls()[before:]]
     assert actions.index("CreateTrainingJob") < 5, actions
 

@@ -42,7 +42,7 @@ FILES = {
     "models/other.json": ((), ""),
     "modules/training-job/README.md": ((), ""),
     "modules/training-job/tests/request.tftest.hcl": ((), ""),
-    "python/sagefit/runs/view.py": ((), ""),
+    "python/sagefit/running/view.py": ((), ""),
     "training/__pycache__/train.cpython-311.pyc": ((), ""),
 }
 

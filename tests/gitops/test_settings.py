@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from sagefit.gitops.bundle import settings_of
-from sagefit.review import TUNING_FILE
+from sagefit.reviewing import TUNING_FILE
 
 ACCEPTED = """
 suppress:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from sagefit.failures import classify
+from sagefit.failures import diagnose
 from sagefit.launcher.report import LONGEST_FAILURE
 
 from .conftest import Container, Killer
@@ -41,7 +41,7 @@ def test_a_kill_at_the_limit_is_for_host_memory(container: Container) -> None:
     assert (report["exit_code"], report["signal"], report["class"]) == (137, 9, "host_memory")
     assert report["evidence"] in outcome.failure
     assert report["host_memory"]["peak_bytes"] > 0.85 * 160 * 1024**2
-    diagnosis = classify(f"AlgorithmError: {outcome.failure}, exit code: 137")
+    diagnosis = diagnose(f"AlgorithmError: {outcome.failure}, exit code: 137")
     assert (diagnosis.failure_class, diagnosis.confidence) == ("host_memory", "A")
     assert diagnosis.evidence == report["evidence"]
 
@@ -135,7 +135,7 @@ def test_last_words(container: Container, script: str, failure_class: str, evide
     how = f"train.py ended with exit code {outcome.exit_code}: {evidence}"
     assert outcome.failure == f"sagefit: {failure_class}: {how}"
     assert outcome.report["class"] == failure_class
-    diagnosis = classify(f"AlgorithmError: {outcome.failure}, exit code: {outcome.exit_code}")
+    diagnosis = diagnose(f"AlgorithmError: {outcome.failure}, exit code: {outcome.exit_code}")
     assert (diagnosis.failure_class, diagnosis.evidence) == (failure_class, how)
 
 

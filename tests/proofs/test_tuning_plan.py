@@ -14,8 +14,8 @@ from sagefit.cloud import validation
 from sagefit.job import load_job
 from sagefit.paths import ROOT
 from sagefit.planning import plan, worst_case_usd
-from sagefit.review import as_json, markdown
-from sagefit.review.jobs.definition import read_definition
+from sagefit.reviewing import as_json, markdown
+from sagefit.reviewing.jobs.definition import read_definition
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

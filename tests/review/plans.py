@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sagefit.review import Document, Review, Tuning, review
+from sagefit.reviewing import Document, Review, Tuning, review
 
 
 def change(address: str, before: Any, after: Any, *actions: str, **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from review.stack import Stack
 from sagefit.errors import SagefitError
-from sagefit.review import Document, Review, as_json, markdown, review
+from sagefit.reviewing import Document, Review, as_json, markdown, review
 
 ONE = 'resource "terraform_data" "one" {\n  input = "a"\n}\n'
 

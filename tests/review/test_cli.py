@@ -15,8 +15,8 @@ from review.stack import Stack
 from sagefit.cli.review import app
 from sagefit.errors import SagefitError
 from sagefit.paths import ROOT
-from sagefit.review import Tuning, load_tuning
-from sagefit.review.rules import rules
+from sagefit.reviewing import Tuning, load_tuning
+from sagefit.reviewing.rules import rules
 
 DANGER = plan([change("aws_s3_bucket.b", {"bucket": "b"}, None)])
 CALM = plan([change("aws_sns_topic.t", None, {"name": "t"})])

@@ -10,7 +10,7 @@ import pytest
 from review.cases import Case, cases
 from review.stack import Stack
 from sagefit.paths import ROOT
-from sagefit.review import Document, Review, markdown, review
+from sagefit.reviewing import Document, Review, markdown, review
 
 DANGERS, BENIGN, OWN = (cases(name) for name in ("dangers.yaml", "benign.yaml", "own.yaml"))
 WITNESS = "tests/review/test_corpus.py::test_every_danger_is_found"

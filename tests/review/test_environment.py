@@ -10,7 +10,7 @@ from review.plans import reviewed
 from review.test_jobs import definition, machine
 from review.test_processing import with_step
 from sagefit.job.environment import leads_elsewhere, loads_code, reserved
-from sagefit.review import as_json, markdown
+from sagefit.reviewing import as_json, markdown
 
 SECRET = "canary-51c2"
 

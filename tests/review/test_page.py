@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from review.plans import change, plan, policy, reviewed
-from sagefit.review import Document, Tuning, as_json, markdown, review
-from sagefit.review.page import BUDGET
-from sagefit.review.review import Review
-from sagefit.review.tune import Suppression
+from sagefit.reviewing import Document, Tuning, as_json, markdown, review
+from sagefit.reviewing.judge import Review
+from sagefit.reviewing.page import BUDGET
+from sagefit.reviewing.tune import Suppression
 
 
 def _many(count: int, dangerous: int) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from review.plans import change, plan
 from sagefit.checkov import Finding
-from sagefit.review import Document, as_json, markdown, review
-from sagefit.review.policies import compare, moves_of, scoped, scoped_base
+from sagefit.reviewing import Document, as_json, markdown, review
+from sagefit.reviewing.policies import compare, moves_of, scoped, scoped_base
 
 
 def _failed(check: str, address: str, severity: str = "HIGH", status: Any = "failed") -> Finding:

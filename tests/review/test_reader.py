@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from review.plans import change, plan, policy, reviewed
 from sagefit.errors import SagefitError
-from sagefit.review import Document, as_json, markdown, review
+from sagefit.reviewing import Document, as_json, markdown, review
 
 GOOD = plan([change("aws_s3_bucket.b", {"bucket": "b"}, None)])
 

@@ -11,9 +11,9 @@ import yaml
 
 from review.plans import change, found, policy, reviewed
 from sagefit.paths import ROOT
-from sagefit.review.rules import SEVERITIES, rules
+from sagefit.reviewing.rules import SEVERITIES, rules
 
-_FOLDER = ROOT / "python" / "sagefit" / "review" / "rules"
+_FOLDER = ROOT / "python" / "sagefit" / "reviewing" / "rules"
 
 
 def _table(name: str) -> Any:

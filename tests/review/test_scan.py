@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from review.plans import change, plan
-from sagefit.review import Document
-from sagefit.review.scan import policy_diff
+from sagefit.reviewing import Document
+from sagefit.reviewing.scan import policy_diff
 
 
 def _volume(name: str, before: bool | None, after: bool | None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import pytest
 from review.plans import change, plan
 from review.stack import Stack
 from sagefit.checkov import Finding, scan
-from sagefit.review import Document
-from sagefit.review.groups import grouped
-from sagefit.review.policies import scoped
-from sagefit.review.scan import judged, policy_diff
+from sagefit.reviewing import Document
+from sagefit.reviewing.groups import grouped
+from sagefit.reviewing.policies import scoped
+from sagefit.reviewing.scan import judged, policy_diff
 
 _AWS = {"provider_name": "registry.terraform.io/hashicorp/aws"}
 
@@ -239,6 +239,6 @@ def test_a_scan_of_many_kinds_says_that_it_takes_long(
     gone = Document("plan.json", plan([]))
     assert policy_diff(gone).new == ()
     assert "can take minutes" not in capsys.readouterr().err
-    monkeypatch.setattr("sagefit.review.scan.MANY", -1)
+    monkeypatch.setattr("sagefit.reviewing.scan.MANY", -1)
     policy_diff(gone)
     assert "can take minutes" in capsys.readouterr().err

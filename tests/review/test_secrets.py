@@ -14,9 +14,9 @@ from rich.console import Console
 
 from review.plans import change, plan, reviewed
 from review.stack import Stack
-from sagefit.review import Document, Review, as_json, markdown, review
-from sagefit.review.policies import scoped, scoped_base
-from sagefit.review.terminal import page
+from sagefit.reviewing import Document, Review, as_json, markdown, review
+from sagefit.reviewing.policies import scoped, scoped_base
+from sagefit.reviewing.terminal import page
 
 PLACES = ("variable", "default", "nested", "element", "output", "provider", "machine", "userdata", "environment",
           "parameter", "named", "connection", "bearer")  # fmt: skip

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from review.plans import change, reviewed
 from review.test_jobs import definition, machine
-from sagefit.review.review import Review
-from sagefit.review.terminal import page
+from sagefit.reviewing.judge import Review
+from sagefit.reviewing.terminal import page
 
 
 def shown(review: Review) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from review.plans import reviewed
 from review.test_jobs import definition, machine
-from sagefit.review import markdown
+from sagefit.reviewing import markdown
 
 MISSES = "misses the pool small: VolumeSizeInGB is 60, the pool has 30"
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sagefit import deploy, runs
+from sagefit import deploy, running
 from sagefit.cli.runs import follow
 from sagefit.cli.shared import JobArgument, YesOption, agreed, print_plan, target
 from sagefit.console import command, err
@@ -131,7 +131,7 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
             err.print(f"{name} applied")
         else:
             err.print(f"{name} is up to date")
-    run = runs.start(planned.job, planned.platform)
+    run = running.start(planned.job, planned.platform)
     err.print(f"run {run.name} started")
     follow(run, where, job_plan)
 

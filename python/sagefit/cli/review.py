@@ -16,9 +16,19 @@ from rich.text import Text
 from sagefit.console import err, out, print_error
 from sagefit.errors import DONE, INVALID, REFUSED, SagefitError
 from sagefit.planning import JobPlan, plan
-from sagefit.review import Document, Review, Tuning, as_json, load_tuning, markdown, read_document, read_origin, review
-from sagefit.review.policies import PolicyDiff
-from sagefit.review.rules import SEVERITIES
+from sagefit.reviewing import (
+    Document,
+    Review,
+    Tuning,
+    as_json,
+    load_tuning,
+    markdown,
+    read_document,
+    read_origin,
+    review,
+)
+from sagefit.reviewing.policies import PolicyDiff
+from sagefit.reviewing.rules import SEVERITIES
 
 app = typer.Typer()
 
@@ -134,7 +144,7 @@ def _planned(reference: str) -> tuple[Document, Path, str, JobPlan]:
 
 
 def _policies(document: Document) -> PolicyDiff:
-    from sagefit.review.scan import policy_diff
+    from sagefit.reviewing.scan import policy_diff
 
     return policy_diff(document)
 
@@ -145,7 +155,7 @@ def _print(found: Review, shape: str) -> None:
     elif shape == "markdown":
         sys.stdout.write(markdown(found))
     else:
-        from sagefit.review.terminal import page
+        from sagefit.reviewing.terminal import page
 
         for part in page(found):
             out.print(part, soft_wrap=isinstance(part, Text))

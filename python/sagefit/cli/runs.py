@@ -10,15 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from sagefit import runs
+from sagefit import failures, running
 from sagefit.cli.shared import JobArgument, target
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
-from sagefit.failures import classify, read_log
 from sagefit.job import job_names, load_job
 from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
-from sagefit.runs import Run, RunRecord, view
+from sagefit.running import Run, RunRecord, view
 from sagefit.size.measured import saving_of
 from sagefit.target import Target
 
@@ -32,7 +31,7 @@ def start(job: JobArgument) -> None:
     """Start a run of an applied job and print its name."""
     target()
     loaded = load_job(job)
-    print(runs.start(loaded, load_platform(loaded.platform)).name)
+    print(running.start(loaded, load_platform(loaded.platform)).name)
 
 
 @app.command()
@@ -41,7 +40,7 @@ def watch(
 ) -> None:
     """Follow a run to its end. Ctrl-C leaves the run alone."""
     where = target()
-    found = runs.find_run(run)
+    found = running.find_run(run)
     follow(found, where, _plan(found, run), logs=logs)
 
 
@@ -49,8 +48,8 @@ def watch(
 def stop(run: RunArgument) -> None:
     """Stop a run and the job it has running."""
     target()
-    found = runs.find_run(run)
-    stopped = runs.stop(found)
+    found = running.find_run(run)
+    stopped = running.stop(found)
     err.print(f"{found.name} stopped" + "".join(f"; {name} is stopping" for name in stopped))
 
 
@@ -68,13 +67,13 @@ def runs_command(
     for name in [job] if job else job_names():
         if name in job_names() or name.endswith((".yaml", ".yml")):
             loaded = load_job(name, uploads=False)
-            found += runs.latest_runs(loaded.name, load_platform(loaded.platform), limit=limit if job else 1)
+            found += running.latest_runs(loaded.name, load_platform(loaded.platform), limit=limit if job else 1)
         else:
-            found.append(runs.find_run(name))
+            found.append(running.find_run(name))
     if not found:
         err.print(f"no runs yet; start one: {command('run')} JOB")
     for run in found:
-        record = runs.expected(runs.read_run(run), _plan(run, job))
+        record = running.expected(running.read_run(run), _plan(run, job))
         if as_json:
             print(json.dumps(view.as_json(record)))
         else:
@@ -104,7 +103,7 @@ def diagnose(
     routed_by = None
     if run is not None:
         target()
-        record = runs.read_run(runs.find_run(run))
+        record = running.read_run(running.find_run(run))
         failed = [attempt for attempt in record.attempts if attempt.diagnosis]
         steps = [step for step in record.steps if step.diagnosis]
         if failed and failed[-1].diagnosis:
@@ -117,8 +116,8 @@ def diagnose(
             err.print("no attempt of this run has failed")
             return
     else:
-        logs = {str(path): read_log(path) for path in log or ()}
-        diagnosis = classify(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
+        logs = {str(path): failures.read_log(path) for path in log or ()}
+        diagnosis = failures.diagnose(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
     if as_json:
         print(json.dumps(diagnosis.as_json()))
         return
@@ -136,17 +135,17 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
     Raises typer.Exit (1) when the run failed.
     """
     try:
-        record = runs.watch(run, where, logs=logs)
+        record = running.watch(run, where, logs=logs)
     except KeyboardInterrupt:
         follow, end = command("watch", run.name), command("stop", run.name)
         err.print(f"\nthe run goes on. Follow it: {follow}; stop it: {end}", soft_wrap=True)
         raise
-    _print_record(runs.expected(record, job_plan))
+    _print_record(running.expected(record, job_plan))
     if job_plan and record.succeeded:
         _print_lesson(job_plan, record)
     if not record.succeeded:
         last = record.attempts[-1].log_job if record.attempts else ""
-        if last and not logs and (lines := runs.last_lines(last)):
+        if last and not logs and (lines := running.last_lines(last)):
             err.print("the end of its log:")
             for line in lines:
                 err.print(Text(f"  {line}"), soft_wrap=True)

@@ -66,7 +66,7 @@ def size(
 
 def _learn(references: list[str]) -> int:
     """Keep what the runs of the jobs measured, and say so. Returns the highest exit code of what went wrong."""
-    from sagefit import runs  # the AWS client takes longer than a prediction
+    from sagefit import running  # the AWS client takes longer than a prediction
     from sagefit.cli.shared import target
     from sagefit.memory.peaks import path_of, save
     from sagefit.platform import load_platform
@@ -75,7 +75,7 @@ def _learn(references: list[str]) -> int:
     for reference in references:
         try:
             job = load_job(reference, _names())
-            found = runs.measured(job, load_platform(job.platform), cloud)
+            found = running.measured(job, load_platform(job.platform), cloud)
             changed = save(job, found)
         except SagefitError as error:
             print_error(error)

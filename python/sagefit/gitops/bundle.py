@@ -21,8 +21,8 @@ from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
 from sagefit.planning import JobPlan
 from sagefit.platform import parameter
-from sagefit.review import TUNING_FILE, Tuning, load_tuning, markdown, read_document, read_tuning, review
-from sagefit.review import Origin as Reviewed
+from sagefit.reviewing import TUNING_FILE, Tuning, load_tuning, markdown, read_document, read_tuning, review
+from sagefit.reviewing import Origin as Reviewed
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 

@@ -13,7 +13,7 @@ from sagefit.gitops.binding import PAGE, Record
 from sagefit.gitops.bundle import folder_of
 from sagefit.gitops.hosts import Comment, Host
 from sagefit.gitops.parallel import ERROR, Outcome
-from sagefit.review.md import block
+from sagefit.reviewing.md import block
 
 NO_DIGEST = "none"
 _PAGES_OWN = re.compile(r"\A<!-- sagefit:plan [^\n]*-->\n")  # a page tells of no run, and gives way

@@ -34,14 +34,14 @@ def job_names() -> list[str]:
     return [_name_of(path) for path in job_files()]
 
 
-def load_job(reference: str, names: JobNames | None = None, *, uploads: bool = True) -> Job:
-    """The job that ``reference`` names: a name in ``jobs/`` or a path to a YAML file.
+def load_job(reference: str | Path, names: JobNames | None = None, *, uploads: bool = True) -> Job:
+    """The job that ``reference`` names: a name in ``jobs/`` or the path of a YAML file.
 
-    Whoever loads many hands in one ``names``. ``uploads`` is false where it only is looked at, stopped or destroyed: it
-    must be possible whatever lies beside its code. Raises SagefitError that lists every problem with file, line, field,
-    rule and knob.
+    ``names`` is for those who load many: one object for all, and each folder is read once. With ``uploads=False`` the
+    code and the local data are not looked at, as for a job that is only watched, stopped or destroyed.
+    Raises SagefitError (exit code 2) that lists every problem with file, line, field, rule and knob.
     """
-    path = _find(reference)
+    path = _find(str(reference))
     data, lines = read(path)
     data.setdefault("name", path.stem)
     try:

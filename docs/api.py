@@ -1,0 +1,119 @@
+"""``docs/api.md``: what the package promises, from its docstrings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import sagefit
+from sagefit.memory import Estimate, Prediction
+from sagefit.planning import PlannedAttempt
+from sagefit.planning.candidate import Candidate
+from sagefit.reviewing import Finding
+from sagefit.running import AttemptRecord
+
+GROUPS = {
+    "A job and its plan": ("load_job", "Job", "plan", "JobPlan"),
+    "Runs": ("start", "stop", "runs", "read_run", "Run", "RunRecord"),
+    "Failures": ("diagnose", "Diagnosis"),
+    "Plans of Terraform": ("review", "Review"),
+    "Errors": ("SagefitError",),
+}
+#: What comes back from those above. They are not made by hand.
+PARTS: tuple[type, ...] = (PlannedAttempt, Candidate, Prediction, Estimate, AttemptRecord, Finding)
+#: The fields of a job file have a page of their own, and pydantic's methods have one elsewhere.
+JOB = ("path", "tfvars", "reference", "written_attempts", "line")
+_MADE = "<!-- made from the docstrings of python/sagefit by make docs -->"
+
+
+def api() -> str:
+    """The page."""
+    names = [name for group in GROUPS.values() for name in group]
+    if missing := sorted({*sagefit.__all__} ^ {*names}):
+        raise SystemExit(f"docs/api.py: {', '.join(missing)} stands in one of sagefit.__all__ and GROUPS only")
+    parts = ["# Sagefit from Python", _MADE, *_text(sagefit)]
+    for title, group in GROUPS.items():
+        parts += [f"## {title}", *(part for name in group for part in _entry(name, getattr(sagefit, name)))]
+    parts += ["## What comes back", "Objects of these types are parts of those above; nobody makes them by hand."]
+    parts += [part for kind in PARTS for part in _entry(kind.__name__, kind)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(name: str, found: Any) -> Iterator[str]:
+    yield f"### `{name}`"
+    if not inspect.isclass(found):
+        yield f"```python\ndef {_call(name, found, wide=False)} -> {_returned(found)}: ...\n```"
+    yield from _text(found)
+    if not inspect.isclass(found):
+        return
+    fields = [field for field in dataclasses.fields(found) if field.name[0] != "_"] if _is_data(found) else []
+    if fields:
+        yield "\n".join(("```python", *(f"{field.name}: {_annotated(field.type)}" for field in fields), "```"))
+    if rows := list(_members(found)):
+        yield "\n".join(("| | gives | |", "|---|---|---|", *rows))
+
+
+def _is_data(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
+def _members(kind: type) -> Iterator[str]:
+    """A row for each property and method: what it gives, and its docstring."""
+    for name, member in vars(kind).items():
+        if name.startswith("_") or (kind is sagefit.Job and name not in JOB):
+            continue
+        if isinstance(member, property | cached_property):
+            function = member.fget if isinstance(member, property) else member.func
+            shown = name
+        elif inspect.isfunction(member):
+            function, shown = member, _call(name, member)
+        else:
+            continue
+        said = _quoted(" ".join(inspect.cleandoc(function.__doc__ or "").split()))
+        yield f"| `{_cell(shown)}` | `{_cell(_returned(function))}` | {_cell(said)} |"
+
+
+def _call(name: str, function: Callable[..., Any], *, wide: bool = True) -> str:
+    """How it is called; over several lines where it is long and may be."""
+    words, star = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            words, star = [*words, "*"], True
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        words.append(f"{parameter.name}: {parameter.annotation}{default}")
+    line = f"{name}({', '.join(words)})"
+    return line if wide or len(line) <= 90 else "\n".join((f"{name}(", *(f"    {word}," for word in words), ")"))
+
+
+def _annotated(annotation: Any) -> str:
+    return str(annotation).replace("'", '"')  # as ruff formats the blocks of a page
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    return str(inspect.signature(function).return_annotation)
+
+
+def _text(found: Any) -> Iterator[str]:
+    """The docstring as Markdown: names in one kind of quotes, examples as blocks."""
+    for block in inspect.cleandoc(found.__doc__).split("\n\n"):
+        if block.startswith(">>> "):
+            yield f"```pycon\n{block}\n```"
+        elif block.startswith("    "):
+            yield f"```python\n{textwrap.dedent(block)}\n```"
+        else:
+            yield textwrap.fill(_quoted(" ".join(block.split())), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r"``(.+?)``", r"`\1`", text)

@@ -1,6 +1,0 @@
-"""What IAM policies allow, compared statement by statement."""
-
-from sagefit.review.iam.compare import Lost, widened
-from sagefit.review.iam.policy import Policy, Statement, read_policy
-
-__all__ = ["Lost", "Policy", "Statement", "read_policy", "widened"]

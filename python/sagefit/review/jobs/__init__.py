@@ -1,5 +1,0 @@
-"""A job in a plan: read back from its state machine, and told in the words of a job file."""
-
-from sagefit.review.jobs.compare import JobReview, foreign_hits, review_jobs
-
-__all__ = ["JobReview", "foreign_hits", "review_jobs"]

@@ -1,0 +1,25 @@
+"""``sagefit review``: one page that a pull request can be decided from, from the JSON of a Terraform plan."""
+
+from sagefit.reviewing.document import Document, read_document
+from sagefit.reviewing.judge import Finding, Review, review
+from sagefit.reviewing.origin import Origin, read_origin
+from sagefit.reviewing.page import markdown
+from sagefit.reviewing.report import as_json
+from sagefit.reviewing.tune import FILE as TUNING_FILE
+from sagefit.reviewing.tune import Tuning, load_tuning, read_tuning
+
+__all__ = [
+    "TUNING_FILE",
+    "Document",
+    "Finding",
+    "Origin",
+    "Review",
+    "Tuning",
+    "as_json",
+    "load_tuning",
+    "markdown",
+    "read_document",
+    "read_origin",
+    "read_tuning",
+    "review",
+]

@@ -1,0 +1,148 @@
+"""Whether the attempts of a job in a plan fit in memory, and what a run of them can cost.
+
+The plan says on what they run and with which hyperparameters; what the model is, the job file says. Prices are those of
+the packaged tables, so that a page is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sagefit.catalog import instances
+from sagefit.catalog.prices import REFERENCE_REGION
+from sagefit.errors import SagefitError
+from sagefit.job import load_job
+from sagefit.paths import JOBS
+from sagefit.planning import JobPlan, PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
+from sagefit.planning.candidate import SPOT_BILLABLE, Candidate
+from sagefit.planning.market import worst
+from sagefit.reviewing.jobs.definition import Definition
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run costs in USD; None where a price is not known.
+
+    ``worst`` is the dearest path with every attempt at its time limit. ``expected`` is the first attempt at its limit,
+    on spot at the usual share of billed seconds. Processing steps are in both.
+    """
+
+    worst: float | None
+    expected: float | None
+    estimated: bool
+    seconds: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the JSON report."""
+        return {
+            "worst_case_usd": None if self.worst is None else round(self.worst, 4),
+            "expected_usd": None if self.expected is None else round(self.expected, 4),
+            "prices_estimated": self.estimated,
+            "max_runtime_seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An attempt and what is predicted for it; ``candidate`` is None where nothing can be, and ``why`` says why."""
+
+    attempt: PlannedAttempt
+    candidate: Candidate | None
+    why: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """FITS, RISKY, OOM or UNKNOWN."""
+        return self.candidate.verdict if self.candidate else "UNKNOWN"
+
+    def needs(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """For GPU and host: what, point, upper bound, usable GiB, share."""
+        candidate = self.candidate
+        prediction = candidate.prediction if candidate else None
+        if candidate and prediction:
+            if prediction.gpu and candidate.usable_gpu_gib and candidate.gpu_share is not None:
+                yield "GPU", prediction.gpu.point, prediction.gpu.upper, candidate.usable_gpu_gib, candidate.gpu_share
+            if candidate.host_share is not None:
+                host = prediction.host
+                yield "host", host.point, host.upper, candidate.usable_host_gib, candidate.host_share
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the JSON report."""
+        attempt = self.attempt
+        return {
+            "name": attempt.name,
+            "instance_type": attempt.instance_type,
+            "instance_count": attempt.instance_count,
+            **({"instance_groups": [g._asdict() for g in attempt.instance_groups]} if attempt.instance_groups else {}),
+            "spot": attempt.spot,
+            "max_runtime_seconds": attempt.max_runtime_seconds,
+            "next": attempt.next,
+            "verdict": self.verdict,
+            "reason": self.candidate.reason if self.candidate else self.why,
+            **{
+                f"{what.lower()}_gib": {
+                    "point": round(point, 4),
+                    "upper": round(upper, 4),
+                    "usable": round(usable, 4),
+                    "share": round(share, 4),
+                }
+                for what, point, upper, usable, share in self.needs()
+            },
+        }  # fmt: skip
+
+
+def cost_of(definition: Definition, region: str | None) -> Cost:
+    """What a run costs in ``region``, or in the reference region where the plan does not tell."""
+    where, attempts, steps = region or REFERENCE_REGION, definition.attempts, definition.steps
+    first = attempts[0]
+    usd = attempt_usd(first, where, packaged=True)
+    prepared = [known for step in steps if (known := attempt_usd(step, where, packaged=True)) is not None]
+    unknown = len(prepared) < len(steps)
+    return Cost(
+        worst=worst_case_usd(attempts, where, steps=steps, packaged=True),
+        expected=None if usd is None or unknown else usd * (SPOT_BILLABLE[1] if first.spot else 1) + sum(prepared),
+        estimated=is_estimated(attempts, where, steps=steps, packaged=True),
+        seconds=sum(_seconds(each) for each in (*steps, *attempts)),
+    )
+
+
+def _seconds(attempt: PlannedAttempt) -> int:
+    limit = attempt.max_runtime_seconds
+    return attempt.tuning.longest(limit) if attempt.tuning else limit
+
+
+def fits(definition: Definition, job_plan: JobPlan | str) -> list[Fit]:
+    """Each attempt as it is planned, judged by what the job file says of its memory.
+
+    ``job_plan``: of that job file, or why there is none (see `described`).
+    """
+    if isinstance(job_plan, str):
+        return [Fit(attempt, None, job_plan) for attempt in definition.attempts]
+    return [_fit(job_plan, definition, attempt) for attempt in definition.attempts]
+
+
+def described(name: str, job_plan: JobPlan | None = None) -> JobPlan | str:
+    """The plan of a job's file, which is in ``jobs/`` where none is given; else why nothing can be judged by it."""
+    if job_plan is None:
+        if not any((JOBS / f"{name}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+            return f"no job file jobs/{name}.yaml here"
+        try:
+            job_plan = JobPlan(load_job(name, uploads=False))
+        except SagefitError as error:
+            return f"the job file cannot be read: {error.message.splitlines()[0]}"
+    return "the job file has no memory block" if job_plan.job.memory is None else job_plan
+
+
+def _fit(job_plan: JobPlan, definition: Definition, attempt: PlannedAttempt) -> Fit:
+    for each in attempt.instances:
+        if each.instance_type not in instances():
+            return Fit(attempt, None, f"{each.instance_type} is not in the catalog")
+    try:
+        workload = job_plan.workload(definition.hyperparameters[attempt.name])
+        if workload.model is None:
+            return Fit(attempt, None, "the job file does not name a model")
+        return Fit(attempt, worst(job_plan.job, workload, attempt))
+    except SagefitError as error:
+        return Fit(attempt, None, error.message.splitlines()[0])

@@ -1,0 +1,63 @@
+"""The policies of a change, before and after, and words that the rules about them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sagefit.reviewing.iam import Lost, Policy, read_policy
+from sagefit.reviewing.iam.policy import EMPTY, read_document_data
+from sagefit.reviewing.message import Message, say
+from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rules.context import Context
+from sagefit.reviewing.rules.table import Hit, Severity
+from sagefit.reviewing.values import was, will_be
+
+
+def policies(change: Change, attribute: str, context: Context) -> tuple[Policy, Policy | None]:
+    """Before and after; the latter as much of it as can be known, or None."""
+    before = _joined(was(change, attribute)) or EMPTY
+    if change.kind == "delete":
+        return before, EMPTY
+    after = _joined(will_be(change, attribute))
+    return before, after or _from_data(change, attribute, context)
+
+
+def _joined(values: list[object]) -> Policy | None:
+    """The policies of several blocks as one; None when one is not known."""
+    found = [read_policy(value) for value in values]
+    if any(policy is None for policy in found):
+        return None
+    return Policy(tuple(statement for policy in found if policy for statement in policy.statements))
+
+
+def _from_data(change: Change, attribute: str, context: Context) -> Policy | None:
+    """What ``aws_iam_policy_document`` will make, where the configuration refers to nothing else."""
+    documents = [
+        data
+        for data in context.referred(change.address, attribute.split(".")[0])
+        if data.type == "aws_iam_policy_document" and data.mode == "data"
+    ]
+    if not documents:
+        return None
+    found = [read_document_data(data.after, data.change.after_unknown) for data in documents]
+    return Policy(tuple(s for policy in found for s in policy.statements), all(policy.whole for policy in found))
+
+
+def told(words: str, lost: Lost, *values: Any) -> Message:
+    """A message that ends in what the statement asks about, if it has conditions."""
+    keys = sorted(lost.statement.condition_keys)
+    return say(words + " if {}", *values, keys) if keys else say(words, *values)
+
+
+def conditions(lost: Lost) -> str:
+    """Under what something is allowed now that was allowed under more."""
+    keys = sorted(lost.statement.condition_keys)
+    return f"a weaker condition on {', '.join(keys)}" if keys else "no condition any more"
+
+
+def unknown(attribute: str, before: Policy, fresh: bool) -> Hit:
+    """The finding about a policy that nobody can read yet; ``fresh`` if whom it is for is new, too."""
+    if before.statements:
+        return Hit("iam-unknown", say("{} was known and will be known only after apply", attribute), "high")
+    severity: Severity = "low" if fresh else "medium"
+    return Hit("iam-unknown", say("{} will be known only after apply", attribute), severity)

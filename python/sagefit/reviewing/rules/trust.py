@@ -1,0 +1,55 @@
+"""Who may take on a role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sagefit.reviewing.iam import Statement, widened
+from sagefit.reviewing.iam.danger import is_public
+from sagefit.reviewing.message import say
+from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rules.context import Context
+from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
+from sagefit.reviewing.rules.table import Hit
+
+TRUST = {"aws_iam_role": "assume_role_policy"}
+
+
+def judge(change: Change, context: Context) -> Iterator[Hit]:
+    """Others than before may take on a role, or under weaker conditions."""
+    if change.type not in TRUST or change.kind not in ("create", "update", "replace") or change.deposed:
+        return
+    attribute = TRUST[change.type]
+    before, after = policies(change, attribute, context)
+    fresh = change.kind == "create"
+    if after is None or not after.whole:
+        yield unknown(attribute, before, fresh)
+    if after is None:
+        return
+    if fresh:
+        for statement in after.allowing:
+            if is_public(statement):
+                yield Hit("trust-opened", say("anybody may take on this role"), "critical")
+            elif problem := _open_federation(statement):
+                yield Hit("trust-opened", say("{} may take on this role with {}", statement.principals.listed, problem))
+        return
+    for lost in widened(before, after):
+        if not lost.statement.allows:
+            yield Hit("trust-opened", told("{} are no longer denied", lost, lost.principals))
+        elif is_public(lost.statement):
+            yield Hit("trust-opened", told("anybody may take on this role", lost), "critical")
+        elif lost.condition:
+            yield Hit("trust-opened", say("{} may take on this role under {}", lost.principals, conditions(lost)))
+        else:
+            yield Hit("trust-opened", told("{} may take on this role", lost, lost.principals))
+
+
+def _open_federation(statement: Statement) -> str:
+    """What is missing in the trust of an identity provider that everybody may use."""
+    if not any(text.startswith("Federated:") and "githubusercontent" in text for text in statement.principals.patterns):
+        return ""
+    subjects = [values for _, key, values in statement.conditions if key.endswith(":sub")]
+    if not subjects:
+        return "no condition on its subject"
+    repositories = [":".join(text.split(":")[:2]) for values in subjects for text in values]  # repo:OWNER/NAME:...
+    return "a wildcard for the repository" if any("*" in name for name in repositories) else ""

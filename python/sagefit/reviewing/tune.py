@@ -1,0 +1,95 @@
+"""What a repository decides for itself: severities, factors, and findings that it has accepted for a time.
+
+The file is ``.sagefit-review.yaml``. Whoever reviews a change should read it from the branch that is changed: a pull
+request must not accept its own dangers.
+"""
+
+from __future__ import annotations
+
+import difflib
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sagefit.errors import SagefitError
+from sagefit.paths import ROOT, display
+from sagefit.reviewing.rules import Severity, rules
+
+FILE = ".sagefit-review.yaml"
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Suppression(_Fields):
+    """One finding, or those that match, accepted until ``expires`` has passed."""
+
+    rule: str
+    address: Annotated[str, Field(min_length=1)]
+    reason: Annotated[str, Field(min_length=10)]
+    expires: date
+
+    def matches(self, rule: str, address: str) -> bool:
+        """Whether it is about this finding. ``*`` in an address stands for anything; keys in brackets are literal."""
+        return rule == self.rule and fnmatchcase(address, self.address.replace("[", "[[]"))
+
+
+class Tuning(_Fields):
+    """The settings of a repository."""
+
+    fail_on: Severity | None = None
+    severities: dict[str, Severity] = {}
+    price_factor: Annotated[float, Field(ge=1)] = 1.5
+    runtime_factor: Annotated[float, Field(ge=1)] = 2.0
+    suppress: list[Suppression] = []
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """How much the worst-case price and the time limits of a job may grow."""
+        return self.price_factor, self.runtime_factor
+
+
+def load_tuning(path: Path | None = None) -> Tuning:
+    """The settings in ``path``, or in the repository's own file if there is one.
+
+    Raises SagefitError that names the field and the rule.
+    """
+    where = path or ROOT / FILE
+    if path is None and not where.is_file():
+        return Tuning()
+    try:
+        text = where.read_bytes()
+    except OSError as error:
+        _refuse(where, f"cannot be read: {error.strerror}", "give the path of a tuning file, or leave --tuning out")
+    return read_tuning(text, where)
+
+
+def read_tuning(text: bytes, where: Path) -> Tuning:
+    """The settings in the text of a tuning file; ``where`` names it in errors, which are those of `load_tuning`."""
+    try:
+        data = yaml.safe_load(text.decode("utf-8")) or {}
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        _refuse(where, f"no YAML: {str(error).splitlines()[0]}", "correct it; docs/review.md shows an example")
+    if isinstance(data, dict) and isinstance(data.get("price_factor"), int):
+        data = {**data, "price_factor": float(data["price_factor"])}
+    try:
+        tuning = Tuning.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the file"
+        _refuse(where, f"{field}: {first['msg']}", "docs/review.md lists the fields of this file")
+    for name in [*tuning.severities, *(each.rule for each in tuning.suppress)]:
+        if name not in rules():
+            near = difflib.get_close_matches(name, rules(), n=1)
+            hint = f"did you mean {near[0]}?" if near else "docs/review.md lists the rules"
+            _refuse(where, f"there is no rule {name!r}", hint)
+    return tuning
+
+
+def _refuse(path: Path, message: str, hint: str) -> NoReturn:
+    raise SagefitError(f"{display(path)}: {message}", hint=hint)

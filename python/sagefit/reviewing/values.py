@@ -1,0 +1,108 @@
+"""Looks into the values of a plan and into the trees that shadow them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sagefit.reviewing.plan import Change
+
+MAX_DEPTH = 150
+"""Levels of objects and lists. Those of a real plan stay below 40."""
+
+
+class _Unknown:
+    """Stands for what will be known only after apply. It counts as something rather than nothing."""
+
+    def __repr__(self) -> str:
+        return "(known after apply)"
+
+
+UNKNOWN: Any = _Unknown()
+
+Path = tuple[str | int, ...]
+
+
+def shade(tree: Any, step: str | int) -> Any:
+    """The part of a shadow tree below ``step``; True for a node means all below it."""
+    if tree is True:
+        return True
+    if isinstance(tree, dict):
+        return tree.get(step, False)
+    if isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+        return tree[step]
+    return False
+
+
+def marks_any(tree: Any) -> bool:
+    """Whether a shadow tree marks anything at all."""
+    if isinstance(tree, dict):
+        return any(map(marks_any, tree.values()))
+    return any(map(marks_any, tree)) if isinstance(tree, list) else tree is True
+
+
+def leaves(value: Any, unknown: Any, steps: Sequence[str]) -> Iterator[Any]:
+    """The values at ``steps``, one for each item of every list on the way; None where there is no such block."""
+    if unknown is True:
+        yield UNKNOWN
+    elif isinstance(value, list) and (steps or any(isinstance(item, dict) for item in value)):
+        if not value and not (isinstance(unknown, list) and unknown):
+            yield None
+        for index, item in enumerate(value):
+            yield from leaves(item, shade(unknown, index), steps)
+    elif not steps:
+        yield value
+    elif isinstance(value, dict):
+        yield from leaves(value.get(steps[0]), shade(unknown, steps[0]), steps[1:])
+    else:
+        below = unknown[0] if isinstance(unknown, list) and unknown else unknown
+        yield UNKNOWN if shade(below, steps[0]) is True else None
+
+
+def was(change: Change, path: str) -> list[Any]:
+    """What is at the dotted ``path`` now."""
+    return list(leaves(change.change.before, None, path.split(".")))
+
+
+def will_be(change: Change, path: str) -> list[Any]:
+    """What will be at the dotted ``path``; UNKNOWN where the plan cannot say."""
+    return list(leaves(change.change.after, change.change.after_unknown, path.split(".")))
+
+
+def first(values: Sequence[Any]) -> Any:
+    """The only value of an attribute that is in no list."""
+    return values[0] if values else None
+
+
+def parsed(value: Any) -> Any:
+    """``value``, or what a string holds that is a JSON object or list no deeper than a plan may be."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) > 1:
+        try:
+            inside = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return value if deeper(inside, MAX_DEPTH) else inside
+    return value
+
+
+def as_list(value: Any) -> list[Any]:
+    """What policies and blocks write either alone or as a list."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def deeper(data: Any, levels: int) -> bool:
+    """Whether objects and lists are nested deeper than that; without recursion, since that is the question."""
+    layer = [data] if isinstance(data, dict | list) else []
+    for _ in range(levels):
+        layer = [
+            child
+            for node in layer
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+        if not layer:
+            return False
+    return True

@@ -1,0 +1,109 @@
+"""What ended a training job, with more than its FailureReason: each host's log, and how full memory and disk were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from sagefit.catalog import instances
+from sagefit.catalog.hardware import groups_of
+from sagefit.failures import ROOMY, Diagnosis, decided, diagnose
+from sagefit.running import reports
+from sagefit.running.clients import cloudwatch
+from sagefit.running.logs import HOSTS, tails
+
+NAMESPACE = "/aws/sagemaker/TrainingJobs"
+_METRICS = {"MemoryUtilization": "host_memory", "GPUMemoryUtilization": "gpu_memory", "DiskUtilization": "disk"}
+_PERIOD = 3600  # seconds, which CloudWatch has for as long as it keeps a metric
+
+
+def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
+    """Why a training job, as DescribeTrainingJob tells of it, did not complete.
+
+    Where AWS's own words decide, nothing else is asked for. Otherwise at most 2 calls for the list of logs and the
+    metrics, one for the log of each of 20 hosts, and those for the reports in ``output``. What may not be read, or is
+    not there any more, is left out.
+    """
+    reason, secondary = job.get("FailureReason"), job["SecondaryStatus"]
+    found = decided(reason, secondary_status=secondary, hosts=_count(job))
+    if found:
+        return found
+    recorded = reports.read(output)
+    return diagnose(
+        reason,
+        secondary_status=secondary,
+        log=_logs(job["TrainingJobName"], recorded),
+        utilisation=reports.utilisation(recorded) if recorded else _utilisation(job),
+    )
+
+
+def _logs(training_job: str, recorded: list[reports.Report]) -> dict[str, list[str]]:
+    """The end of each host's log, and where there is none what its launcher concluded."""
+    concluded = {
+        str(report.get("host")): [f"sagefit: {report['class']}: {report.get('evidence')}"]
+        for report in recorded
+        if report.get("class")
+    }
+    try:
+        return concluded | tails(training_job)
+    except ClientError:
+        return concluded
+
+
+def _utilisation(job: Mapping[str, Any]) -> dict[str, float]:
+    """The highest of what CloudWatch has of any host, in percent.
+
+    It looks once a minute, so a resource that was never seen full may have been all the same: those are left out.
+    GPUs are added up there, so theirs is the mean of a host's GPUs.
+    """
+    began, ended = (
+        job.get("TrainingStartTime", job["CreationTime"]),
+        job.get("TrainingEndTime", job["LastModifiedTime"]),
+    )
+    queries = [
+        {
+            "Id": f"{resource}_{host}",
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": NAMESPACE,
+                    "MetricName": metric,
+                    "Dimensions": [{"Name": "Host", "Value": f"{job['TrainingJobName']}/algo-{host}"}],
+                },
+                "Period": _PERIOD,
+                "Stat": "Maximum",
+            },
+        }
+        for metric, resource in _METRICS.items()
+        for host in range(1, _count(job) + 1)
+    ]
+    try:
+        answer = cloudwatch().get_metric_data(
+            MetricDataQueries=queries,  # type: ignore[arg-type]
+            StartTime=_hour(began, math.floor),
+            EndTime=_hour(ended, math.ceil),
+        )
+    except ClientError:
+        return {}
+    known = instances().get(job.get("ResourceConfig", {}).get("InstanceType", ""))
+    gpus = max(1, known.gpu_count if known else 1)
+    highest: dict[str, float] = {}
+    for result in answer["MetricDataResults"]:
+        resource = result["Id"].rpartition("_")[0]
+        value = max(result["Values"], default=0.0) / (gpus if resource == "gpu_memory" else 1)
+        highest[resource] = max(value, highest.get(resource, 0.0))
+    return {resource: value for resource, value in highest.items() if value >= ROOMY}
+
+
+def _count(job: Mapping[str, Any]) -> int:
+    """Hosts that are looked at."""
+    resources = job.get("ResourceConfig", {})
+    grouped = sum(each.instance_count for each in groups_of(resources))
+    return min(HOSTS, grouped or int(resources.get("InstanceCount") or 1))
+
+
+def _hour(moment: datetime, whole: Any) -> datetime:
+    return datetime.fromtimestamp(whole(moment.timestamp() / _PERIOD) * _PERIOD, timezone.utc)

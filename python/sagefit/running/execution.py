@@ -1,0 +1,192 @@
+"""A run is one execution of the job's state machine."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from sagefit.console import command
+from sagefit.errors import FAILED, SagefitError
+from sagefit.job import Job, job_names, load_job
+from sagefit.platform import Platform, load_platform
+from sagefit.running.clients import sagemaker, step_functions
+from sagefit.running.processing import stop_steps
+from sagefit.running.tuning import attempt_job
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
+    from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+
+_STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its name, which is the execution's, and where it lives."""
+
+    name: str
+    job: str
+    platform: Platform
+
+    @property
+    def arn(self) -> str:
+        """The ARN of the execution."""
+        return self.platform.execution_arn(self.job, self.name)
+
+
+def start(job: Job, platform: Platform | None = None) -> Run:
+    """Start a run of an applied job: one call, the rest is the state machine's work.
+
+    The platform is asked for where it is not given. Raises SagefitError when the job or its platform was never applied.
+    """
+    platform = platform or load_platform(job.platform)
+    while True:
+        name = f"{job.name}-{datetime.now(timezone.utc):%y%m%d-%H%M%S}"
+        try:
+            step_functions().start_execution(stateMachineArn=platform.state_machine_arn(job.name), name=name)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "ExecutionAlreadyExists":  # another run of this very second has the name
+                time.sleep(1)
+                continue
+            if code == "StateMachineDoesNotExist":
+                raise _not_applied(job, platform) from error
+            raise
+        return Run(name, job.name, platform)
+
+
+def find_run(reference: str) -> Run:
+    """The run that ``reference`` names: a run name, or the name of a job for its latest run.
+
+    Raises SagefitError when there is none.
+    """
+    names = job_names()
+    if reference in names or reference.endswith((".yaml", ".yml")):
+        job = load_job(reference, uploads=False)
+        platform = load_platform(job.platform)
+        runs = latest_runs(job.name, platform, limit=1)
+        if not runs:
+            raise SagefitError(f"{job.name} has no runs yet", hint=f"start one: {command('run', reference)}")
+        return runs[0]
+    stamped = _STAMPED.fullmatch(reference)
+    # A scheduled run is named <job>-<id>, where a long job name is cut.
+    scheduled = sorted((n for n in names if reference.startswith(f"{n[:22]}-")), key=len, reverse=True)
+    for candidate in [stamped["job"]] if stamped else scheduled:
+        if candidate in names:
+            return Run(reference, candidate, load_platform(load_job(candidate, uploads=False).platform))
+        found = _platform_with(candidate)
+        if found:
+            return Run(reference, candidate, found)
+    raise SagefitError(
+        f"{reference!r} is neither a run nor a job here",
+        hint=f"a run is named <job>-<yymmdd-hhmmss>; list them: {command('runs')}",
+    )
+
+
+def _platform_with(job: str) -> Platform | None:
+    """The platform that has a state machine for ``job``, whose file may lie anywhere."""
+    for page in step_functions().get_paginator("list_state_machines").paginate():
+        for machine in page["stateMachines"]:
+            named = re.fullmatch(rf"sagefit-(.+)-{re.escape(job)}", machine["name"])
+            if named:
+                with contextlib.suppress(SagefitError):  # "a-b" of platform "c" reads like "b" of platform "c-a"
+                    return load_platform(named[1])
+    return None
+
+
+def latest_runs(job: str, platform: Platform, *, limit: int = 10) -> list[Run]:
+    """The newest runs of a job, newest first; empty when the job was never applied."""
+    found = _executions(job, platform, {"PaginationConfig": {"MaxItems": limit}})
+    newest = sorted(found, key=lambda execution: execution["startDate"], reverse=True)
+    return [Run(execution["name"], job, platform) for execution in newest]
+
+
+def runs(job: Job, *, limit: int = 10) -> list[Run]:
+    """The newest runs of a job, newest first, ``limit`` at most; none when it was never applied.
+
+    Raises SagefitError when its platform was never applied.
+    """
+    return latest_runs(job.name, load_platform(job.platform), limit=limit)
+
+
+def running_runs(job: str, platform: Platform) -> list[Run]:
+    """The runs of a job that are in progress."""
+    return [
+        Run(execution["name"], job, platform) for execution in _executions(job, platform, {"statusFilter": "RUNNING"})
+    ]
+
+
+def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[ExecutionListItemTypeDef]:
+    pages = step_functions().get_paginator("list_executions")
+    try:
+        found = pages.paginate(stateMachineArn=platform.state_machine_arn(job), **options)
+        return [execution for page in found for execution in page["executions"]]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "StateMachineDoesNotExist":
+            return []
+        raise
+
+
+def stop(run: Run) -> list[str]:
+    """Stop the execution, then the job it left running; returns the names of the stopped jobs.
+
+    The order matters: a stopped training job would make a live state machine judge it and move on. A tuning job is
+    asked for by itself, because it may not have a training job yet.
+    """
+    try:
+        status = step_functions().describe_execution(executionArn=run.arn)["status"]
+        if status != "RUNNING":
+            raise SagefitError(f"{run.name} is over already: {status.lower()}", exit_code=FAILED)
+        step_functions().stop_execution(executionArn=run.arn, error="Sagefit.stopped", cause="stopped by a person")
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            raise
+        raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
+    stopped = stop_steps(run.name)
+    pages = sagemaker().get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
+    for tuning in [summary for page in pages for summary in page["HyperParameterTuningJobSummaries"]]:
+        if tuning["HyperParameterTuningJobStatus"] == "InProgress":
+            sagemaker().stop_hyper_parameter_tuning_job(
+                HyperParameterTuningJobName=tuning["HyperParameterTuningJobName"]
+            )
+            stopped.append(tuning["HyperParameterTuningJobName"])
+    for summary in training_jobs(run):
+        name = summary["TrainingJobName"]
+        if summary["TrainingJobStatus"] == "InProgress" and attempt_job(name) == name:
+            sagemaker().stop_training_job(TrainingJobName=name)
+            stopped.append(name)
+    return stopped
+
+
+def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
+    """The training jobs of a run in the order of its attempts: names and statuses.
+
+    They are named <run>-<index>, and <run>-<index>b, <run>-<index>c where the same attempt was tried again. Those of a
+    tuning job have its name, which is of that form, and more behind it.
+    """
+    pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
+    found = [summary for page in pages for summary in page["TrainingJobSummaries"]]
+    own = [
+        summary
+        for summary in found
+        if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", attempt_job(summary["TrainingJobName"]))
+    ]
+    return sorted(own, key=lambda s: (attempt_index(s["TrainingJobName"]), s["TrainingJobName"]))
+
+
+def attempt_index(training_job: str) -> int:
+    """The attempt that a training job's name ends with, or that of its tuning job."""
+    return int(attempt_job(training_job).rsplit("-", 1)[1].rstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+def _not_applied(job: Job, platform: Platform) -> SagefitError:
+    return SagefitError(
+        f"{job.name} is not applied on the platform {platform.name}",
+        hint=f"apply it: {command('plan', job.reference)}, then {command('apply', job.reference)}",
+    )

@@ -1,0 +1,111 @@
+"""What the flight recorder of a training job left in its output: ``sagefit.json`` of each host."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, cast
+
+from botocore.exceptions import ClientError
+
+from sagefit.running.clients import CONNECTION_LOST, s3
+
+Report = dict[str, Any]
+
+GIB = 1024**3
+LARGEST = 64 * 1024**2
+"""Bytes of an archive that are read for a report without being asked."""
+_NAME = re.compile(r"(?:.*/)?sagefit(?:-[\w-]+)?\.json")
+_REPORT_BYTES = 4 * 1024**2
+
+
+def read(output: str, *, largest: int = LARGEST) -> list[Report]:
+    """The report of each host, from ``output``, the folder that SageMaker made for a training job.
+
+    Empty where there is none, where it may not be read, or in an archive of more than ``largest`` bytes: what else
+    the script left in its output is packed with it.
+    """
+    bucket, _, key = output.removeprefix("s3://").partition("/")
+    if not bucket or not key:
+        return []
+    try:
+        found = [*_archived(bucket, f"{key}/output.tar.gz", largest)] or [*_loose(bucket, f"{key}/data/")]
+    except CONNECTION_LOST:
+        raise
+    except (ClientError, tarfile.TarError, OSError, EOFError):
+        return []
+    return found
+
+
+def host_peak_gib(reports: Sequence[Report]) -> float | None:
+    """What counted against the limit of the fullest host; None where it was not measured."""
+    memory = [report.get("host_memory") or {} for report in reports]
+    return _gib(m.get("peak_bytes") for m in memory if m.get("source") != "none")
+
+
+def gpu_peak_gib(reports: Sequence[Report]) -> float | None:
+    """What the fullest GPU of any host held. Where samples missed it, what torch's allocator had reserved."""
+    sampled = [gpu.get("peak_bytes") for report in reports for gpu in report.get("gpus") or []]
+    reserved = [peak.get("peak_reserved_bytes") for report in reports for peak in report.get("torch") or []]
+    return _gib([*sampled, *reserved]) if sampled else None
+
+
+def utilisation(reports: Sequence[Report]) -> dict[str, float]:
+    """The highest share of any host in percent: of host_memory, gpu_memory, shared_memory and disk, where known."""
+    parts: list[tuple[str, Any, Any]] = []
+    for report in reports:
+        memory, shared = report.get("host_memory") or {}, report.get("shared_memory") or {}
+        parts.append(("host_memory", memory.get("peak_bytes"), memory.get("limit_bytes")))
+        parts.append(("shared_memory", shared.get("peak_bytes"), shared.get("total_bytes")))
+        for resource, key in (("gpu_memory", "gpus"), ("disk", "disks")):
+            parts += [(resource, part.get("peak_bytes"), part.get("total_bytes")) for part in report.get(key) or []]
+    highest: dict[str, float] = {}
+    for resource, used, total in parts:
+        if isinstance(used, (int, float)) and isinstance(total, (int, float)) and total > 0:
+            highest[resource] = max(100 * used / total, highest.get(resource, 0.0))
+    return highest
+
+
+def gpus_per_host(reports: Sequence[Report]) -> int:
+    """GPUs that the recorder saw on a host."""
+    return max((len(report.get("gpus") or []) for report in reports), default=0)
+
+
+def _gib(sizes: Any) -> float | None:
+    most = max((size for size in sizes if isinstance(size, (int, float))), default=0)
+    return most / GIB if most > 0 else None
+
+
+def _archived(bucket: str, key: str, largest: int) -> Iterator[Report]:
+    try:
+        answer = s3().get_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchKey", "404"):
+            return
+        raise
+    with answer["Body"] as body:
+        if answer["ContentLength"] > largest:
+            return
+        with tarfile.open(fileobj=cast(IO[bytes], body), mode="r|gz") as archive:
+            for member in archive:
+                if member.isfile() and _NAME.fullmatch(member.name) and member.size <= _REPORT_BYTES:
+                    file = archive.extractfile(member)
+                    yield from _parsed(file.read() if file else b"")
+
+
+def _loose(bucket: str, prefix: str) -> Iterator[Report]:
+    listed = s3().list_objects_v2(Bucket=bucket, Prefix=f"{prefix}sagefit")
+    for item in listed.get("Contents", []):
+        if _NAME.fullmatch(item["Key"]) and item["Size"] <= _REPORT_BYTES:
+            yield from _parsed(s3().get_object(Bucket=bucket, Key=item["Key"])["Body"].read())
+
+
+def _parsed(text: bytes) -> Iterator[Report]:
+    try:
+        report = json.loads(text)
+    except ValueError:
+        return
+    if isinstance(report, dict) and report.get("schema") == 1:
+        yield report

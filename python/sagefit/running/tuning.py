@@ -1,0 +1,166 @@
+"""An attempt that is a tuning job: its trials read and told as one attempt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sagefit.catalog import price
+from sagefit.failures import diagnose
+from sagefit.running.clients import sagemaker
+
+if TYPE_CHECKING:
+    from sagefit.running.ledger import AttemptRecord
+
+MOST_READ = 30
+"""Trials of which more is read than their list tells: the best, the newest failures, then the newest of the rest."""
+_TRIAL = re.compile(r"-\d{3,5}-[0-9a-z]+$")
+_NOT_OF_THE_SCRIPT = ("sagemaker_", "_tuning_objective_metric")
+_ENDED = ("Completed", "Failed", "Stopped")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a tuning job has tried so far. ``best`` is the objective's best value, None while there is none."""
+
+    metric: str
+    most: int | None
+    completed: int
+    failed: int
+    running: tuple[str, ...]
+    best: float | None
+    best_job: str
+    failed_job: str
+    hyperparameters: dict[str, str]
+
+    @property
+    def told_by(self) -> str:
+        """The training job that tells how the search went: the best, else the newest that failed; maybe none."""
+        return self.best_job or self.failed_job
+
+    def __str__(self) -> str:
+        of = f" of {self.most}" if self.most else ""
+        parts = [f"{self.completed}{of} trials completed"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"{len(self.running)} running"] if self.running else []
+        parts += [f"best {self.metric}={self.best:g}"] if self.best is not None else []
+        return ", ".join(parts)
+
+
+def attempt_job(training_job: str) -> str:
+    """The job of an attempt that a training job belongs to: its tuning job for a trial, else itself."""
+    return _TRIAL.sub("", training_job)
+
+
+def searched(name: str, training_job: str, region: str, read: Callable[[str, str], AttemptRecord]) -> AttemptRecord:
+    """The tuning job ``name`` as an attempt; ``read`` reads one training job.
+
+    ``training_job`` is one of its trials, which is read when the tuning job's own list is behind and has none yet.
+
+    Peak, output and hyperparameters are those of the trial that used most memory, metrics and model those of the best,
+    and a search that failed has the failure of its newest trial that failed.
+    """
+    job: dict[str, Any] = dict(sagemaker().describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name))
+    trials = list(_trials(name))
+    search, status = _search(job, trials), job["HyperParameterTuningJobStatus"]
+    over = status in _ENDED
+    shown = [read(trial["TrainingJobName"], region) for trial in _worth_reading(trials, search)[: None if over else 1]]
+    shown = shown or [read(training_job, region)]
+    fullest = max(shown, key=lambda record: (record.gpu_peak_gib or 0.0, record.host_peak_gib or 0.0))
+    record = replace(
+        fullest,
+        training_job=name,
+        status=status,
+        outcome="",
+        diagnosis=None,
+        routed_by="",
+        metrics={},
+        model="",
+        failure_reason="",
+        billable_seconds=None,
+        usd=None,
+        estimated_usd=None,
+        hyperparameters={k: v for k, v in fullest.hyperparameters.items() if not k.startswith(_NOT_OF_THE_SCRIPT)},
+        search=search,
+    )
+    if not over:
+        return record
+    return replace(_judged(record, shown, job), **_bill(record, trials, shown, region))
+
+
+def _judged(record: AttemptRecord, shown: list[AttemptRecord], job: dict[str, Any]) -> AttemptRecord:
+    """How the search ended."""
+    best = job.get("BestTrainingJob", {}).get("TrainingJobName")
+    status, reason = job["HyperParameterTuningJobStatus"], job.get("FailureReason", "")
+    if status == "Completed" and best:
+        won = next((each for each in shown if each.training_job == best), None)
+        if won is None:  # the list is behind
+            return replace(record, outcome="completed")
+        return replace(record, outcome=won.outcome or "completed", metrics=won.metrics, model=won.model)
+    failed = [each for each in shown if each.status == "Failed"]
+    if status == "Stopped" or not failed:
+        diagnosis = diagnose(reason or None, secondary_status=status)
+        return replace(record, outcome=diagnosis.failure_class, diagnosis=diagnosis, failure_reason=reason)
+    newest = failed[0]
+    return replace(
+        record,
+        outcome=newest.outcome,
+        diagnosis=newest.diagnosis,
+        routed_by=newest.routed_by,
+        failure_reason=newest.failure_reason,
+    )
+
+
+def _bill(
+    record: AttemptRecord, trials: list[dict[str, Any]], shown: list[AttemptRecord], region: str
+) -> dict[str, Any]:
+    """Seconds of all trials and their price; of those that were not read, the time from their start to their end."""
+    read = {each.training_job: each.billable_seconds for each in shown}
+    seconds = sum(read.get(trial["TrainingJobName"]) or _seconds(trial) for trial in trials)
+    known = price(record.instance_type, region)
+    usd = known.usd_per_hour * record.instance_count * seconds / 3600 if known else None
+    estimated = bool(known and known.estimated)
+    return {
+        "billable_seconds": seconds,
+        "usd": None if estimated else usd,
+        "estimated_usd": usd if estimated else None,
+    }
+
+
+def _seconds(trial: dict[str, Any]) -> int:
+    if "TrainingStartTime" not in trial or "TrainingEndTime" not in trial:
+        return 0
+    return int((trial["TrainingEndTime"] - trial["TrainingStartTime"]).total_seconds())
+
+
+def _search(job: dict[str, Any], trials: list[dict[str, Any]]) -> Search:
+    config, best = job["HyperParameterTuningJobConfig"], job.get("BestTrainingJob", {})
+    statuses = [trial["TrainingJobStatus"] for trial in trials]
+    objective = best.get("FinalHyperParameterTuningJobObjectiveMetric", {})
+    return Search(
+        metric=config["HyperParameterTuningJobObjective"]["MetricName"],
+        most=config["ResourceLimits"].get("MaxNumberOfTrainingJobs"),
+        completed=statuses.count("Completed"),
+        failed=statuses.count("Failed"),
+        running=tuple(trial["TrainingJobName"] for trial in trials if trial["TrainingJobStatus"] not in _ENDED),
+        best=float(objective["Value"]) if objective else None,
+        best_job=best.get("TrainingJobName", ""),
+        failed_job=next((t["TrainingJobName"] for t in trials if t["TrainingJobStatus"] == "Failed"), ""),
+        hyperparameters=dict(best.get("TunedHyperParameters", {})),
+    )
+
+
+def _trials(name: str) -> Iterator[dict[str, Any]]:
+    """The training jobs of a tuning job, the newest first."""
+    pages = sagemaker().get_paginator("list_training_jobs_for_hyper_parameter_tuning_job")
+    for page in pages.paginate(HyperParameterTuningJobName=name, SortBy="CreationTime", SortOrder="Descending"):
+        yield from map(dict, page["TrainingJobSummaries"])
+
+
+def _worth_reading(trials: list[dict[str, Any]], search: Search) -> list[dict[str, Any]]:
+    def last(trial: dict[str, Any]) -> int:
+        return 0 if trial["TrainingJobName"] == search.best_job else 1 if trial["TrainingJobStatus"] == "Failed" else 2
+
+    return sorted(trials, key=last)[:MOST_READ]

@@ -1,0 +1,167 @@
+"""Runs as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from sagefit.job.values import duration
+from sagefit.running.ledger import COMPLETED, AttemptRecord, RunRecord
+from sagefit.running.processing import StepRecord
+
+Job = AttemptRecord | StepRecord
+
+
+def ledger(record: RunRecord) -> Table:
+    """The steps and attempts of one run, one row each."""
+    gpus = any(attempt.gpu_peak_gib is not None for attempt in record.attempts)
+    headings = [">#", "attempt", "instance", "outcome", *([">GPU GiB"] if gpus else []), ">host GiB", ">billed", ">USD"]
+    table = Table(title=None, box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(
+            heading.removeprefix(">"), justify="right" if heading.startswith(">") else "left", overflow="fold"
+        )
+    for step in record.steps:
+        table.add_row(
+            f"p{step.index}",
+            f"processing {step.name}",
+            instance(step),
+            outcome(step),
+            *(["-"] if gpus else []),
+            "-",
+            _billed(step),
+            _usd(step),
+        )
+    for attempt in record.attempts:
+        table.add_row(
+            str(attempt.index),
+            attempt.name,
+            instance(attempt),
+            outcome(attempt),
+            *([_gib(attempt.gpu_peak_gib)] if gpus else []),
+            _gib(attempt.host_peak_gib),
+            _billed(attempt),
+            _usd(attempt),
+        )
+    return table
+
+
+def story(record: RunRecord) -> Iterator[Text]:
+    """Of each attempt why it was made, what ended it, and what came next."""
+    for step in record.steps:
+        if step.diagnosis:
+            yield Text(f"p{step.index} processing {step.name}", style="bold")
+            yield Text(f"  {step.outcome}: {step.evidence}")
+            if not step.processing_job:
+                yield Text("  the request was refused: there never was a processing job")
+            yield Text(f"  next: {next(iter(step.diagnosis.remedies), 'the run ends')}")
+    for attempt in record.attempts:
+        yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
+        if attempt.evidence:
+            yield Text(f"  {attempt.outcome}: {attempt.evidence}")
+        if not attempt.training_job:
+            yield Text("  there never was a training job")
+        if attempt.routed_by:
+            yield Text(f"  the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}")
+        if attempt.search and attempt.outcome:
+            yield Text(f"  searched: {attempt.search}")
+        if predicted := _predicted(attempt):
+            yield Text(f"  predicted by the job file as it is now: {predicted}")
+        if attempt.next_step:
+            yield Text(f"  next: {attempt.next_step}")
+
+
+def _predicted(attempt: AttemptRecord) -> str:
+    gpu, host = attempt.predicted_gpu_gib, attempt.predicted_host_gib
+    said = [f"GPU {gpu:.2f} GiB"] if gpu is not None else []
+    return ", ".join(said + ([f"host {host:.2f} GiB"] if host is not None else []))
+
+
+def _gib(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _billed(job: Job) -> str:
+    return duration(job.billable_seconds) if job.billable_seconds is not None else "-"
+
+
+def _usd(attempt: Job) -> str:
+    if attempt.usd is not None:
+        return f"{attempt.usd:.4f}"
+    if attempt.estimated_usd is not None:
+        return f"~{attempt.estimated_usd:.4f}"
+    return "no price" if attempt.billable_seconds else "-"
+
+
+def instance(attempt: Job) -> str:
+    """The instances of an attempt: ``2 x ml.g5.xlarge spot``."""
+    many = f"{attempt.instance_count} x " if attempt.instance_count > 1 else ""
+    groups = attempt.groups if isinstance(attempt, AttemptRecord) else []
+    what = " + ".join(groups) or f"{many}{attempt.instance_type or '-'}"
+    return f"{what}{' spot' if attempt.spot else ''}"
+
+
+def outcome(attempt: Job) -> Text:
+    """How an attempt ended, or what it does now."""
+    if attempt.outcome == COMPLETED:
+        return Text(COMPLETED, style="green")
+    return Text(attempt.outcome, style="red") if attempt.outcome else Text(doing(attempt), style="cyan")
+
+
+def doing(attempt: Job) -> str:
+    """What an attempt does now: its status, and what a search has tried."""
+    return f"{attempt.status}, {attempt.search}" if attempt.search else attempt.status
+
+
+def totals(record: RunRecord) -> str:
+    """One line: what the run took and cost."""
+    jobs: list[Job] = [*record.steps, *record.attempts]
+    known = [usd for job in jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
+    missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in jobs)
+    estimated = any(job.estimated_usd is not None for job in jobs)
+    cost = f"{'~' if estimated else ''}{sum(known):.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
+    cost += " and attempts without a known price" if missing else ""
+    took = f"{duration((record.ended - record.started).total_seconds())}, " if record.ended else ""
+    return f"{record.run.name}: {record.status.lower()}, {took}{cost}"
+
+
+def results(record: RunRecord) -> list[str]:
+    """What a finished run brought: the metrics of its last attempt and where the model is, or why it failed."""
+    lines = []
+    last = record.attempts[-1] if record.attempts else None
+    if last and last.metrics:
+        lines.append("metrics: " + ", ".join(f"{name}={value:g}" for name, value in sorted(last.metrics.items())))
+    if last and last.search and last.search.hyperparameters:
+        tuned = ", ".join(f"{name}={value}" for name, value in sorted(last.search.hyperparameters.items()))
+        lines.append(f"best hyperparameters: {tuned}")
+    if last and last.model:
+        lines.append(f"model: {last.model}")
+    if record.is_over and not record.succeeded and record.error:
+        truth = f", which was {last.outcome}" if last and last.routed_by else ""
+        told = next((job.evidence for job in (last, *reversed(record.steps)) if job and job.evidence), "")
+        lines.append(f"failed: {record.error}{truth}" + (f": {told}" if told else ""))
+    return lines
+
+
+def as_json(record: RunRecord) -> dict[str, Any]:
+    """The run as plain data."""
+    return {
+        "run": record.run.name,
+        "job": record.run.job,
+        "platform": record.run.platform.name,
+        "status": record.status,
+        "started": record.started.isoformat(),
+        "ended": record.ended.isoformat() if record.ended else None,
+        "error": record.error,
+        **({"steps": [_job_json(step) for step in record.steps]} if record.steps else {}),
+        "attempts": [_job_json(attempt) for attempt in record.attempts],
+    }
+
+
+def _job_json(job: Job) -> dict[str, Any]:
+    diagnosis = job.diagnosis.as_json() if job.diagnosis else None
+    return asdict(job) | {"evidence": job.evidence, "diagnosis": diagnosis}
