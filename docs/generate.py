@@ -10,6 +10,7 @@ from pathlib import Path
 
 from api import api
 from image_tables import with_image_tables
+from limit_table import limit_page
 from tables import with_tables
 
 from sagefit.job.schema import schema
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
     return {
         ROOT / "docs" / "cli.md": commands(),
         ROOT / "docs" / "api.md": api(),
+        ROOT / "docs" / "limits.md": limit_page(),
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
         **{page: with_tables(page) for page in tables},

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from sagefit.job.environment import reserved
+from sagefit.job.left_out import LeftOut
 from sagefit.job.model import FailureClass
 from sagefit.job.secrets import looks_secret
 from sagefit.job.values import as_text
@@ -86,7 +87,7 @@ def _normal_key(pair: tuple[str, Any]) -> str:
 
 _scalars = st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 _hyperparameters = table(
-    text(1, 256),
+    text(1, 256).filter(lambda name: not name.endswith(".$")),
     _scalars
     | text(0, 2500, without="\n")
     | st.lists(_scalars | text(0, 20), max_size=3)
@@ -111,8 +112,13 @@ _code = st.fixed_dictionaries(
     {"source_dir": st.sampled_from(FOLDERS), "entry_point": st.just("train.py")},
     optional={
         "arguments": st.lists(text(1, 256, without="\n").filter(lambda t: not looks_secret(t, t)), max_size=3),
-        "exclude": st.lists(text(0, 50), max_size=3),
+        "exclude": st.lists(text(0, 50), max_size=3).filter(lambda globs: not LeftOut(globs).file("train.py")),
     },
+)
+_in_tags = st.characters(categories=["L", "N", "Z"], include_characters="_.:/=+-@")
+_tags = table(
+    st.text(_in_tags, min_size=1, max_size=128).filter(lambda key: not key.lower().startswith(("aws:", "sagefit:"))),
+    st.text(_in_tags, max_size=256),
 )
 _uris = text(0, 100, without="\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029").map(lambda key: f"s3://bucket/{key}")
 _channels = (
@@ -127,13 +133,17 @@ _channels = (
             "uri": _uris,
             "mode": st.just("Pipe"),
             "s3_data_type": st.just("AugmentedManifestFile"),
-            "attribute_names": st.lists(text(), min_size=1, max_size=2),
+            "attribute_names": st.lists(text(1), min_size=1, max_size=2),
         },
     )
     | st.fixed_dictionaries(
         {
             "file_system": st.fixed_dictionaries(
-                {"id": text(), "type": st.just("EFS"), "directory_path": text().map("/{}".format)}
+                {
+                    "id": st.from_regex(r"\Afs-[0-9a-f]{8,18}\Z"),
+                    "type": st.just("EFS"),
+                    "directory_path": text().map("/{}".format),
+                }
             )
         }
     )
@@ -148,10 +158,10 @@ _resources = _given(
     .map("/opt/ml/{}".format),
     input_mode=st.just("File"),
     network_isolation=st.booleans(),
-    output_s3_uri=text(),
+    output_s3_uri=_uris,
     output_compression=st.sampled_from(["GZIP", "NONE"]),
     retry_attempts=st.integers(1, 30),
-    poll_interval=st.integers(3600, 86400),
+    poll_interval=st.just(3600),  # covers the longest attempts
 )
 
 
@@ -185,18 +195,22 @@ def jobs() -> st.SearchStrategy[Spec]:
             "attempts": _attempts(),
         },
         optional={
-            "description": text(0, 10_000),
+            "description": text(0, 1000),
             "inputs": st.dictionaries(
                 st.from_regex(r"\A(?!\.{1,2}\Z)[A-Z.\-_][A-Za-z0-9.\-_]{0,20}\Z"), _channels, max_size=3
             ),
             "hyperparameters": _hyperparameters,
             "environment": _environment,
-            "metrics": st.lists(st.fixed_dictionaries({"name": text(1, 255), "regex": text(1, 500)}), max_size=2),
+            "metrics": st.lists(
+                st.fixed_dictionaries({"name": text(1, 255), "regex": text(1, 500)}),
+                max_size=2,
+                unique_by=lambda metric: metric["name"],
+            ),
             "resources": _resources,
             "schedule": st.just("rate(1 day)")
             | st.fixed_dictionaries({"expression": st.just("cron(0 6 * * ? *)")}, optional={"timezone": text()}),
             "max_price": st.floats(0.01, 1e9),
-            "tags": table(text(1, 128), text(0, 256)),
+            "tags": _tags,
         },
     )
 

@@ -31,7 +31,8 @@ NOT_FAST = (
     *("test_levels.py::test_starts_of_terraform_are_counted", "test_limits.py", "test_locks.py"),
     *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
     *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
-    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_watch.py", "upgrade/"),
+    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_two_rule_books.py"),
+    *("test_watch.py", "upgrade/"),
     "test_uploads.py::test_a_platform_allows_folders",
 )
 _DURATIONS = Path(__file__).with_name("durations.json")

@@ -16,7 +16,7 @@ from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, INVALID, REFUSED, SagefitError
 from sagefit.job import Job, load_job
 from sagefit.memory.read import read
-from sagefit.planning import PlannedAttempt, check_allowed, check_max_price, plan, repeats_note, worst_case_usd
+from sagefit.planning import PlannedAttempt, allowed_problems, check_max_price, plan, repeats_note, worst_case_usd
 from sagefit.planning.advice import advise, nearest
 from sagefit.planning.changes import changes_of
 from sagefit.planning.cost import worst_path
@@ -559,12 +559,12 @@ def test_what_the_services_just_take_is_taken(tmp_path: Path) -> None:
 
 def test_a_type_that_the_platform_does_not_allow_is_refused(tmp_path: Path) -> None:
     job = load_job(str(write_job(tmp_path)))
-    check_allowed(plan(job), [])
-    check_allowed(plan(job), ["ml.m5.large", "ml.m5.xlarge"])
-    with pytest.raises(SagefitError, match=r"attempt large runs on ml\.m5\.xlarge") as caught:
-        check_allowed(plan(job), ["ml.m5.large"])
-    assert caught.value.exit_code == INVALID
-    assert "resources.instance_type" in (caught.value.hint or "")
+    assert not list(allowed_problems(plan(job), []))
+    assert not list(allowed_problems(plan(job), ["ml.m5.large", "ml.m5.xlarge"]))
+    (problem,) = allowed_problems(plan(job), ["ml.m5.large"])
+    assert problem.field == ("attempts", 1, "instance_type")
+    assert "attempt large runs on ml.m5.xlarge" in problem.message
+    assert "resources.instance_type" in problem.knob
 
 
 def test_changed_leaves_its_argument_alone() -> None:

@@ -17,7 +17,7 @@ from sagefit.catalog.hardware import Instances, groups_of, hourly_price, in_word
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.planning import JobPlan, attempt_usd, plan, worst_case_usd
-from sagefit.planning.limits import check_allowed
+from sagefit.planning.limits import allowed_problems
 from sagefit.reviewing import as_json, markdown
 from sagefit.size import size_job
 
@@ -135,8 +135,9 @@ def test_groups_are_one_attempt_that_costs_the_sum(tmp_path: Path) -> None:
     assert cpu
     assert attempt_usd(attempt, REGION) == pytest.approx(gpu.usd_per_hour + 2 * cpu.usd_per_hour)
     assert worst_case_usd([attempt], REGION) == attempt_usd(attempt, REGION)
-    with pytest.raises(SagefitError, match=r"attempt main runs on ml\.c5\.4xlarge, and the platform"):
-        check_allowed(plan(job), ["ml.g5.xlarge"])
+    (problem,) = allowed_problems(plan(job), ["ml.g5.xlarge"])
+    assert problem.field == ("resources", "instance_groups")
+    assert "attempt main runs on ml.c5.4xlarge, and the platform" in problem.message
 
 
 def test_written_attempts_run_on_the_groups_and_differ_in_the_rest(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sagefit.catalog import instances, price
 from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.processing import no_processing
-from sagefit.planning import check_allowed, plan, worst_case_usd
+from sagefit.planning import allowed_problems, plan, worst_case_usd
 
 STEP: dict[str, Any] = {
     "name": "features",
@@ -204,8 +204,9 @@ def test_the_worst_case_has_every_step_in_it(tmp_path: Path) -> None:
 
 def test_a_platform_allows_the_types_of_steps_too(tmp_path: Path) -> None:
     job = load(tmp_path, STEP)
-    with pytest.raises(SagefitError, match=r"processing features runs on ml\.m5\.xlarge, and the platform dev allows"):
-        check_allowed(plan(job), ["ml.m5.large"])
+    problem = next(allowed_problems(plan(job), ["ml.m5.large"]))
+    assert problem.field == ("processing", 0, "resources", "instance_type")
+    assert "processing features runs on ml.m5.xlarge, and the platform dev allows" in problem.message
 
 
 def test_types_that_do_not_process_are_those_of_the_service() -> None:

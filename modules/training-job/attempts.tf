@@ -14,12 +14,8 @@ locals {
   _max_keep_alive_seconds = coalesce(var.resources.max_keep_alive_seconds, var.platform.max_keep_alive_seconds)
   _pool                   = var.resources.warm_pool == null ? null : try(var.platform.warm_pools[var.resources.warm_pool], null)
 
-  # Image Classification, Object Detection, Semantic Segmentation and XGBoost
-  # are the built-in algorithms that the guide lists as writing checkpoints.
-  _algorithms_without_checkpoints = setsubtract(
-    keys(local._images.algorithms),
-    ["image-classification", "object-detection", "semantic-segmentation"],
-  )
+  # The table names the built-in algorithms that the guide lists as writing checkpoints.
+  _algorithms_without_checkpoints = setsubtract(keys(local._images.algorithms), local._images.writes_checkpoints)
 
   # An attempt of the pool's shape takes part in the pool.
   _pooled = [

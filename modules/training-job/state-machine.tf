@@ -76,8 +76,8 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = var.image.algorithm_arn != null || alltrue([for uri in local.image_uris : length(coalesce(uri, "-")) <= 255])
-      error_message = "image: an image URI has at most 255 characters (API). Use a shorter repository name or tag."
+      condition     = var.image.algorithm_arn != null || alltrue([for uri in local.image_uris : length(coalesce(uri, "-")) <= local._limits["image.uri"].most])
+      error_message = "image: an image URI has at most ${local._limits["image.uri"].most} characters (API). Use a shorter repository name or tag."
     }
 
     precondition {
@@ -192,8 +192,8 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = var.tuning == null || local._trials <= (try(var.tuning.strategy, "-") == "Random" ? 10000 : 750)
-      error_message = "tuning.max_jobs, tuning.ranges: ${local._trials} training jobs, and a tuning job takes 750, or on request 10000 with strategy Random (DG). Search less."
+      condition     = var.tuning == null || local._trials <= (try(var.tuning.strategy, "-") == "Random" ? local._limits["tuning.max_jobs"].most : local._limits["tuning.trials"].most)
+      error_message = "tuning.max_jobs, tuning.ranges: ${local._trials} training jobs, and a tuning job takes ${local._limits["tuning.trials"].most}, or on request ${local._limits["tuning.max_jobs"].most} with strategy Random (DG). Search less."
     }
 
     precondition {

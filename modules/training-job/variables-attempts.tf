@@ -39,13 +39,13 @@ variable "attempts" {
   }
 
   validation {
-    condition     = length(var.attempts) <= 20
-    error_message = "attempts: at most 20, so that the record of a failed run fits into its cause (32,768 characters). Remove some."
+    condition     = length(var.attempts) <= local._limits["attempts"].most
+    error_message = "attempts: at most ${local._limits["attempts"].most}, so that the record of a failed run fits into its cause (32,768 characters). Remove some."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : can(regex("^[a-z0-9](-?[a-z0-9])*$", a.name)) && length(a.name) <= 30])
-    error_message = "attempts[*].name: lower-case letters, digits and single inner hyphens, at most 30 characters, because state names are made of it. Rename the attempt."
+    condition     = alltrue([for a in var.attempts : can(regex(local._limits["attempts.*.name"].pattern, a.name)) && length(a.name) <= local._limits["attempts.*.name"].most])
+    error_message = "attempts[*].name: lower-case letters, digits and single inner hyphens, at most ${local._limits["attempts.*.name"].most} characters, because state names are made of it. Rename the attempt."
   }
 
   validation {
@@ -54,8 +54,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(a.reason) <= 500])
-    error_message = "attempts[*].reason: at most 500 characters. Shorten it."
+    condition     = alltrue([for a in var.attempts : length(a.reason) <= local._limits["attempts.*.reason"].most])
+    error_message = "attempts[*].reason: at most ${local._limits["attempts.*.reason"].most} characters. Shorten it."
   }
 
   validation {
@@ -64,13 +64,13 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(a.instance_groups) <= 5])
-    error_message = "attempts[*].instance_groups: at most 5 (API). Join groups of one type."
+    condition     = alltrue([for a in var.attempts : length(a.instance_groups) <= local._limits["resources.instance_groups"].most])
+    error_message = "attempts[*].instance_groups: at most ${local._limits["resources.instance_groups"].most} (API). Join groups of one type."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : alltrue([for g in a.instance_groups : length(g.name) >= 1 && length(g.name) <= 64]) && length(distinct(a.instance_groups[*].name)) == length(a.instance_groups)])
-    error_message = "attempts[*].instance_groups[*].name: 1 to 64 characters (API), each used once. Rename the group."
+    condition     = alltrue([for a in var.attempts : alltrue([for g in a.instance_groups : length(g.name) >= 1 && length(g.name) <= local._limits["resources.instance_groups.*.name"].most]) && length(distinct(a.instance_groups[*].name)) == length(a.instance_groups)])
+    error_message = "attempts[*].instance_groups[*].name: 1 to ${local._limits["resources.instance_groups.*.name"].most} characters (API), each used once. Rename the group."
   }
 
   validation {
@@ -104,8 +104,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.max_runtime_seconds >= 1 && a.max_runtime_seconds <= 2419200 && floor(a.max_runtime_seconds) == a.max_runtime_seconds])
-    error_message = "attempts[*].max_runtime_seconds: a whole number from 1 to 2419200, which is 28 days (API)."
+    condition     = alltrue([for a in var.attempts : a.max_runtime_seconds >= 1 && a.max_runtime_seconds <= local._limits["resources.max_runtime"].most && floor(a.max_runtime_seconds) == a.max_runtime_seconds])
+    error_message = "attempts[*].max_runtime_seconds: a whole number from 1 to ${local._limits["resources.max_runtime"].most}, which is 28 days (API)."
   }
 
   validation {
@@ -124,13 +124,13 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : try(a.max_wait_seconds <= 2419200 && floor(a.max_wait_seconds) == a.max_wait_seconds, a.max_wait_seconds == null)])
-    error_message = "attempts[*].max_wait_seconds: a whole number of at most 2419200, which is 28 days. Lower it."
+    condition     = alltrue([for a in var.attempts : try(a.max_wait_seconds <= local._limits["resources.max_wait"].most && floor(a.max_wait_seconds) == a.max_wait_seconds, a.max_wait_seconds == null)])
+    error_message = "attempts[*].max_wait_seconds: a whole number of at most ${local._limits["resources.max_wait"].most}, which is 28 days. Lower it."
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : try(a.max_pending_seconds >= 1800 && a.max_pending_seconds <= 2419200 && floor(a.max_pending_seconds) == a.max_pending_seconds, a.max_pending_seconds == null)])
-    error_message = "attempts[*].max_pending_seconds: a whole number from 1800 to 2419200 (API)."
+    condition     = alltrue([for a in var.attempts : try(a.max_pending_seconds >= local._limits["resources.max_pending"].least && a.max_pending_seconds <= local._limits["resources.max_pending"].most && floor(a.max_pending_seconds) == a.max_pending_seconds, a.max_pending_seconds == null)])
+    error_message = "attempts[*].max_pending_seconds: a whole number from ${local._limits["resources.max_pending"].least} to ${local._limits["resources.max_pending"].most} (API)."
   }
 
   validation {
@@ -144,8 +144,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= 21600 && floor(a.keep_alive_seconds) == a.keep_alive_seconds])
-    error_message = "attempts[*].keep_alive_seconds: a whole number from 0 to 21600 (API)."
+    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= local._limits["attempts.*.keep_alive_seconds"].most && floor(a.keep_alive_seconds) == a.keep_alive_seconds])
+    error_message = "attempts[*].keep_alive_seconds: a whole number from 0 to ${local._limits["attempts.*.keep_alive_seconds"].most} (API)."
   }
 
   validation {

@@ -41,7 +41,7 @@ variable "image" {
   }
 
   validation {
-    condition     = var.image.digest == null || can(regex("^sha256:[0-9a-f]{64}$", var.image.digest))
+    condition     = var.image.digest == null || can(regex(local._limits["image.digest"].pattern, var.image.digest))
     error_message = "image.digest: write sha256: and 64 hexadecimal digits, as the registry shows it."
   }
 
@@ -61,13 +61,13 @@ variable "image" {
   }
 
   validation {
-    condition     = var.image.tag == null || can(regex("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", var.image.tag))
-    error_message = "image.tag: 1 to 128 letters, digits, underscores, dots and hyphens, and no dot or hyphen first (registries). Rename it."
+    condition     = var.image.tag == null || can(regex(local._limits["image.tag"].pattern, var.image.tag))
+    error_message = "image.tag: 1 to ${local._limits["image.tag"].most} letters, digits, underscores, dots and hyphens, and no dot or hyphen first (registries). Rename it."
   }
 
   validation {
-    condition     = var.image.algorithm_arn == null || (try(length(var.image.algorithm_arn) <= 170, false) && can(regex("^arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\\d{12}:algorithm/[a-zA-Z0-9-]+$", var.image.algorithm_arn)))
-    error_message = "image.algorithm_arn: must be an algorithm's ARN of at most 170 characters (API)."
+    condition     = var.image.algorithm_arn == null || (try(length(var.image.algorithm_arn) <= local._limits["image.algorithm_arn"].most, false) && can(regex(local._limits["image.algorithm_arn"].pattern, var.image.algorithm_arn)))
+    error_message = "image.algorithm_arn: must be an algorithm's ARN of at most ${local._limits["image.algorithm_arn"].most} characters (API)."
   }
 }
 
@@ -110,12 +110,12 @@ variable "channels" {
   nullable = false
 
   validation {
-    condition     = length(var.channels) + (var.code == null ? 0 : 2) <= 20
-    error_message = "channels: at most 20 (API), of which a script job uses two for its code and the launcher. Give several prefixes one parent, or use a manifest."
+    condition     = length(var.channels) + (var.code == null ? 0 : 2) <= local._limits["inputs"].most
+    error_message = "channels: at most ${local._limits["inputs"].most} (API), of which a script job uses two for its code and the launcher. Give several prefixes one parent, or use a manifest."
   }
 
   validation {
-    condition     = alltrue([for n in keys(var.channels) : can(regex("^[A-Za-z0-9._-]{1,64}$", n))])
+    condition     = alltrue([for n in keys(var.channels) : can(regex(local._limits["inputs.*"].pattern, n))])
     error_message = "channels: a name has 1 to 64 letters, digits, dots, hyphens and underscores (API). Rename it."
   }
 
@@ -135,8 +135,8 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : c.s3_uri == null || (can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", c.s3_uri)) && try(length(c.s3_uri) <= 1024, false))])
-    error_message = "channels[*].s3_uri: write s3://bucket/prefix, at most 1024 characters (API)."
+    condition     = alltrue([for c in var.channels : c.s3_uri == null || (can(regex(local._limits["inputs.*.uri"].pattern, c.s3_uri)) && try(length(c.s3_uri) <= local._limits["inputs.*.uri"].most, false))])
+    error_message = "channels[*].s3_uri: write s3://bucket/prefix, at most ${local._limits["inputs.*.uri"].most} characters (API)."
   }
 
   validation {
@@ -180,8 +180,8 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : length(c.attribute_names) <= 16 && alltrue([for a in c.attribute_names : length(a) >= 1 && length(a) <= 256])])
-    error_message = "channels[*].attribute_names: at most 16 names of 1 to 256 characters (API)."
+    condition     = alltrue([for c in var.channels : length(c.attribute_names) <= local._limits["inputs.*.attribute_names"].most && alltrue([for a in c.attribute_names : length(a) >= 1 && length(a) <= local._limits["inputs.*.attribute_names.*"].most])])
+    error_message = "channels[*].attribute_names: at most ${local._limits["inputs.*.attribute_names"].most} names of 1 to ${local._limits["inputs.*.attribute_names.*"].most} characters (API)."
   }
 
   validation {
@@ -205,7 +205,7 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : c.file_system == null || can(regex("^fs-[0-9a-f]{8,18}$", c.file_system.id))])
+    condition     = alltrue([for c in var.channels : c.file_system == null || can(regex(local._limits["inputs.*.file_system.id"].pattern, c.file_system.id))])
     error_message = "channels[*].file_system.id: write fs- and 8 or more hexadecimal digits, 11 to 21 characters in all (API)."
   }
 
@@ -220,8 +220,8 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : c.file_system == null || (try(startswith(c.file_system.directory_path, "/"), false) && try(length(c.file_system.directory_path) <= 4096, false))])
-    error_message = "channels[*].file_system.directory_path: an absolute path of at most 4096 characters (API)."
+    condition     = alltrue([for c in var.channels : c.file_system == null || (try(startswith(c.file_system.directory_path, "/"), false) && try(length(c.file_system.directory_path) <= local._limits["inputs.*.file_system.directory_path"].most, false))])
+    error_message = "channels[*].file_system.directory_path: an absolute path of at most ${local._limits["inputs.*.file_system.directory_path"].most} characters (API)."
   }
 
   validation {
@@ -245,8 +245,8 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : length(coalesce(c.content_type, "-")) <= 256])
-    error_message = "channels[*].content_type: at most 256 characters (API)."
+    condition     = alltrue([for c in var.channels : length(coalesce(c.content_type, "-")) <= local._limits["inputs.*.content_type"].most])
+    error_message = "channels[*].content_type: at most ${local._limits["inputs.*.content_type"].most} characters (API)."
   }
 
   validation {

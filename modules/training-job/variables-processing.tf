@@ -47,13 +47,13 @@ variable "processing" {
   nullable = false
 
   validation {
-    condition     = length(var.processing) <= 10
-    error_message = "processing: at most 10 steps, because the name of a processing job leaves one digit for them. Put several into one script."
+    condition     = length(var.processing) <= local._limits["processing"].most
+    error_message = "processing: at most ${local._limits["processing"].most} steps, because the name of a processing job leaves one digit for them. Put several into one script."
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : can(regex("^[a-z0-9](-?[a-z0-9])*$", s.name)) && length(s.name) <= 30]) && length(distinct(var.processing[*].name)) == length(var.processing)
-    error_message = "processing[*].name: lower-case letters, digits and single inner hyphens, at most 30 characters, and every name is used once, because states and folders are named by it. Rename the step."
+    condition     = alltrue([for s in var.processing : can(regex(local._limits["processing.*.name"].pattern, s.name)) && length(s.name) <= local._limits["processing.*.name"].most]) && length(distinct(var.processing[*].name)) == length(var.processing)
+    error_message = "processing[*].name: lower-case letters, digits and single inner hyphens, at most ${local._limits["processing.*.name"].most} characters, and every name is used once, because states and folders are named by it. Rename the step."
   }
 
   validation {
@@ -62,7 +62,7 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : s.image.repository == null ? s.image.tag == null && s.image.digest == null : (s.image.tag == null) != (s.image.digest == null) && (s.image.digest == null || can(regex("^sha256:[0-9a-f]{64}$", s.image.digest)))])
+    condition     = alltrue([for s in var.processing : s.image.repository == null ? s.image.tag == null && s.image.digest == null : (s.image.tag == null) != (s.image.digest == null) && (s.image.digest == null || can(regex(local._limits["image.digest"].pattern, s.image.digest)))])
     error_message = "processing[*].image: a repository takes exactly one of tag and digest, which is sha256: and 64 hexadecimal digits; other images take neither. Correct tag and digest."
   }
 
@@ -77,8 +77,8 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(try(s.code.arguments, [])) <= 100 && alltrue([for a in try(s.code.arguments, []) : length(a) >= 1 && length(a) <= 256]) && length(try(s.code.entry_point, "-")) <= 220])
-    error_message = "processing[*].code: at most 100 arguments of 1 to 256 characters (API), and 220 for entry_point, whose path in the container is one. Shorten them, or put long values into a file of the code."
+    condition     = alltrue([for s in var.processing : length(try(s.code.arguments, [])) <= local._limits["processing.*.code.arguments"].most && alltrue([for a in try(s.code.arguments, []) : length(a) >= 1 && length(a) <= local._limits["processing.*.code.arguments.*"].most]) && length(try(s.code.entry_point, "-")) <= local._limits["processing.*.code.entry_point"].most])
+    error_message = "processing[*].code: at most ${local._limits["processing.*.code.arguments"].most} arguments of 1 to ${local._limits["processing.*.code.arguments.*"].most} characters (API), and ${local._limits["processing.*.code.entry_point"].most} for entry_point, whose path in the container is one. Shorten them, or put long values into a file of the code."
   }
 
   validation {
@@ -92,17 +92,17 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(s.environment) <= 100 && alltrue([for k, v in s.environment : can(regex("^[a-zA-Z_][a-zA-Z0-9_]{0,255}$", k)) && length(v) <= 256])])
-    error_message = "processing[*].environment: at most 100 variables; a name has letters, digits and underscores and starts with no digit, and names and values have at most 256 characters (API). Pass long values as an argument or in a file of the code."
+    condition     = alltrue([for s in var.processing : length(s.environment) <= local._limits["processing.*.environment"].most && alltrue([for k, v in s.environment : can(regex(local._limits["processing.*.environment.*"].pattern, k)) && length(v) <= local._limits["processing.*.environment.*.value"].most])])
+    error_message = "processing[*].environment: at most ${local._limits["processing.*.environment"].most} variables; a name has letters, digits and underscores and starts with no digit, and names and values have at most ${local._limits["processing.*.environment.*"].most} characters (API). Pass long values as an argument or in a file of the code."
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(s.inputs) + (s.code == null ? 0 : 1) <= 10])
-    error_message = "processing[*].inputs: at most 10 (API), the step's code being one of them. Give several prefixes one parent, or use a manifest."
+    condition     = alltrue([for s in var.processing : length(s.inputs) + (s.code == null ? 0 : 1) <= local._limits["processing.*.inputs"].most])
+    error_message = "processing[*].inputs: at most ${local._limits["processing.*.inputs"].most} (API), the step's code being one of them. Give several prefixes one parent, or use a manifest."
   }
 
   validation {
-    condition     = alltrue(flatten([for s in var.processing : [for n in keys(s.inputs) : can(regex("^[A-Za-z0-9._-]{1,64}$", n)) && n != "code"]]))
+    condition     = alltrue(flatten([for s in var.processing : [for n in keys(s.inputs) : can(regex(local._limits["processing.*.inputs.*"].pattern, n)) && n != "code"]]))
     error_message = "processing[*].inputs: a name has 1 to 64 letters, digits, dots, hyphens and underscores, and code belongs to the step's code. Rename it."
   }
 
@@ -112,8 +112,8 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue(flatten([for s in var.processing : [for c in values(s.inputs) : c.s3_uri == null || (can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", c.s3_uri)) && try(length(c.s3_uri) <= 1024, false))]]))
-    error_message = "processing[*].inputs[*].s3_uri: write s3://bucket/prefix, at most 1024 characters (API)."
+    condition     = alltrue(flatten([for s in var.processing : [for c in values(s.inputs) : c.s3_uri == null || (can(regex(local._limits["processing.*.inputs.*.uri"].pattern, c.s3_uri)) && try(length(c.s3_uri) <= local._limits["processing.*.inputs.*.uri"].most, false))]]))
+    error_message = "processing[*].inputs[*].s3_uri: write s3://bucket/prefix, at most ${local._limits["processing.*.inputs.*.uri"].most} characters (API)."
   }
 
   validation {
@@ -127,12 +127,12 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(s.outputs) >= 1 && length(s.outputs) + (s.image.framework == "spark" || can(regex("/sagemaker-spark-processing[:@]", coalesce(s.image.uri, "-"))) ? 1 : 0) <= 10])
-    error_message = "processing[*].outputs: 1 to 10 (API), of which Spark's event log is one. Write several into folders of one output."
+    condition     = alltrue([for s in var.processing : length(s.outputs) >= 1 && length(s.outputs) + (s.image.framework == "spark" || can(regex("/sagemaker-spark-processing[:@]", coalesce(s.image.uri, "-"))) ? 1 : 0) <= local._limits["processing.*.outputs"].most])
+    error_message = "processing[*].outputs: 1 to ${local._limits["processing.*.outputs"].most} (API), of which Spark's event log is one. Write several into folders of one output."
   }
 
   validation {
-    condition     = alltrue([for s in var.processing : length(distinct(s.outputs)) == length(s.outputs) && alltrue([for o in s.outputs : can(regex("^[A-Za-z0-9._-]{1,64}$", o)) && !contains([".", "..", "spark-events"], o)])])
+    condition     = alltrue([for s in var.processing : length(distinct(s.outputs)) == length(s.outputs) && alltrue([for o in s.outputs : can(regex(local._limits["processing.*.outputs.*"].pattern, o)) && !contains([".", "..", "spark-events"], o)])])
     error_message = "processing[*].outputs: a name has 1 to 64 letters, digits, dots, hyphens and underscores, is used once, and is not spark-events, where Spark's event log goes. Rename it."
   }
 
@@ -147,7 +147,7 @@ variable "processing" {
   }
 
   validation {
-    condition     = alltrue(flatten([for s in var.processing : [for v in [[s.instance_count, 100], [s.volume_size_gb, 16384], [s.max_runtime_seconds, 777600]] : v[0] >= 1 && v[0] <= v[1] && floor(v[0]) == v[0]]]))
-    error_message = "processing[*]: instance_count is a whole number from 1 to 100, volume_size_gb from 1 to 16384, max_runtime_seconds from 1 to 777600, which is 9 days (API)."
+    condition     = alltrue(flatten([for s in var.processing : [for v in [[s.instance_count, local._limits["processing.*.resources.instance_count"].most], [s.volume_size_gb, local._limits["processing.*.resources.volume_size_gb"].most], [s.max_runtime_seconds, local._limits["processing.*.resources.max_runtime"].most]] : v[0] >= 1 && v[0] <= v[1] && floor(v[0]) == v[0]]]))
+    error_message = "processing[*]: instance_count is a whole number from 1 to ${local._limits["processing.*.resources.instance_count"].most}, volume_size_gb from 1 to ${local._limits["processing.*.resources.volume_size_gb"].most}, max_runtime_seconds from 1 to ${local._limits["processing.*.resources.max_runtime"].most}, which is 9 days (API)."
   }
 }

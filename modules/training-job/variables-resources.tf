@@ -61,18 +61,18 @@ variable "resources" {
   }
 
   validation {
-    condition     = length(coalesce(var.resources.subnet_ids, var.platform.network.subnet_ids)) <= 16
-    error_message = "resources.subnet_ids: at most 16 (API). Give fewer."
+    condition     = length(coalesce(var.resources.subnet_ids, var.platform.network.subnet_ids)) <= local._limits["resources.subnet_ids"].most
+    error_message = "resources.subnet_ids: at most ${local._limits["resources.subnet_ids"].most} (API). Give fewer."
   }
 
   validation {
-    condition     = length(coalesce(var.resources.security_group_ids, var.platform.network.security_group_ids)) <= 5
-    error_message = "resources.security_group_ids: at most 5 (API). Give fewer."
+    condition     = length(coalesce(var.resources.security_group_ids, var.platform.network.security_group_ids)) <= local._limits["resources.security_group_ids"].most
+    error_message = "resources.security_group_ids: at most ${local._limits["resources.security_group_ids"].most} (API). Give fewer."
   }
 
   validation {
-    condition     = alltrue([for s in concat(coalesce(var.resources.subnet_ids, []), coalesce(var.resources.security_group_ids, [])) : can(regex("^[-0-9a-zA-Z]{1,32}$", s))])
-    error_message = "resources.subnet_ids, resources.security_group_ids: ids of at most 32 letters, digits and hyphens (API), such as subnet-0a1b2c3d."
+    condition     = alltrue([for s in concat(coalesce(var.resources.subnet_ids, []), coalesce(var.resources.security_group_ids, [])) : can(regex(local._limits["resources.subnet_ids.*"].pattern, s))])
+    error_message = "resources.subnet_ids, resources.security_group_ids: ids of at most ${local._limits["resources.subnet_ids.*"].most} letters, digits and hyphens (API), such as subnet-0a1b2c3d."
   }
 
   validation {
@@ -81,13 +81,13 @@ variable "resources" {
   }
 
   validation {
-    condition     = try(var.resources.max_keep_alive_seconds >= 0 && var.resources.max_keep_alive_seconds <= 21600 && floor(var.resources.max_keep_alive_seconds) == var.resources.max_keep_alive_seconds, var.resources.max_keep_alive_seconds == null)
-    error_message = "resources.max_keep_alive_seconds: a whole number from 0 to 21600 (API)."
+    condition     = try(var.resources.max_keep_alive_seconds >= 0 && var.resources.max_keep_alive_seconds <= local._limits["resources.max_keep_alive"].most && floor(var.resources.max_keep_alive_seconds) == var.resources.max_keep_alive_seconds, var.resources.max_keep_alive_seconds == null)
+    error_message = "resources.max_keep_alive_seconds: a whole number from 0 to ${local._limits["resources.max_keep_alive"].most} (API)."
   }
 
   validation {
-    condition     = startswith(var.resources.checkpoint_local_path, "/") && length(var.resources.checkpoint_local_path) <= 4096
-    error_message = "resources.checkpoint_local_path: an absolute path of at most 4096 characters (API)."
+    condition     = startswith(var.resources.checkpoint_local_path, "/") && length(var.resources.checkpoint_local_path) <= local._limits["resources.checkpoint_local_path"].most
+    error_message = "resources.checkpoint_local_path: an absolute path of at most ${local._limits["resources.checkpoint_local_path"].most} characters (API)."
   }
 
   validation {
@@ -101,13 +101,13 @@ variable "resources" {
   }
 
   validation {
-    condition     = alltrue([for k in [var.resources.volume_kms_key_arn, var.resources.output_kms_key_arn] : k == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:\\d{12}:key/[a-zA-Z0-9-]+$", k))])
+    condition     = alltrue([for k in [var.resources.volume_kms_key_arn, var.resources.output_kms_key_arn] : k == null || can(regex(local._limits["resources.volume_kms_key_arn"].pattern, k))])
     error_message = "resources.volume_kms_key_arn, resources.output_kms_key_arn: the ARN of a KMS key (not an alias), so that the policy can name it."
   }
 
   validation {
-    condition     = var.resources.output_s3_uri == null || (can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", var.resources.output_s3_uri)) && try(length(var.resources.output_s3_uri) <= 1024, false))
-    error_message = "resources.output_s3_uri: write s3://bucket/prefix, in the job's region and at most 1024 characters (API)."
+    condition     = var.resources.output_s3_uri == null || (can(regex(local._limits["resources.output_s3_uri"].pattern, var.resources.output_s3_uri)) && try(length(var.resources.output_s3_uri) <= local._limits["resources.output_s3_uri"].most, false))
+    error_message = "resources.output_s3_uri: write s3://bucket/prefix, in the job's region and at most ${local._limits["resources.output_s3_uri"].most} characters (API)."
   }
 
   validation {
@@ -116,8 +116,8 @@ variable "resources" {
   }
 
   validation {
-    condition     = try(var.resources.retry_attempts >= 1 && var.resources.retry_attempts <= 30 && floor(var.resources.retry_attempts) == var.resources.retry_attempts, var.resources.retry_attempts == null)
-    error_message = "resources.retry_attempts: a whole number from 1 to 30 (API), or null for none."
+    condition     = try(var.resources.retry_attempts >= 1 && var.resources.retry_attempts <= local._limits["resources.retry_attempts"].most && floor(var.resources.retry_attempts) == var.resources.retry_attempts, var.resources.retry_attempts == null)
+    error_message = "resources.retry_attempts: a whole number from 1 to ${local._limits["resources.retry_attempts"].most} (API), or null for none."
   }
 
   validation {
@@ -126,7 +126,7 @@ variable "resources" {
   }
 
   validation {
-    condition     = try(var.resources.poll_seconds >= 1 && var.resources.poll_seconds <= 3600 && floor(var.resources.poll_seconds) == var.resources.poll_seconds, var.resources.poll_seconds == null)
-    error_message = "resources.poll_seconds: a whole number from 1 to 3600, or null to compute it."
+    condition     = try(var.resources.poll_seconds >= 1 && var.resources.poll_seconds <= local._limits["resources.poll_interval"].most && floor(var.resources.poll_seconds) == var.resources.poll_seconds, var.resources.poll_seconds == null)
+    error_message = "resources.poll_seconds: a whole number from 1 to ${local._limits["resources.poll_interval"].most}, or null to compute it."
   }
 }

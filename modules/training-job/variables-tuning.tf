@@ -46,8 +46,8 @@ variable "tuning" {
   }
 
   validation {
-    condition     = var.tuning == null || length(var.metric_definitions) + length(local._launcher_metrics) <= 20
-    error_message = "metric_definitions: a tuning job takes 20 (DG), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
+    condition     = var.tuning == null || length(var.metric_definitions) + length(local._launcher_metrics) <= local._limits["tuning.metrics"].most
+    error_message = "metric_definitions: a tuning job takes ${local._limits["tuning.metrics"].most} (DG), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
   }
 
   validation {
@@ -61,18 +61,18 @@ variable "tuning" {
   }
 
   validation {
-    condition     = try(var.tuning.max_parallel_jobs <= min(var.tuning.parallel_quota, 100), true)
-    error_message = "tuning.max_parallel_jobs: above tuning.parallel_quota, which is 10 in an account that asked for no more, and 100 at most (DG). Lower it, or raise the quota and the setting."
+    condition     = try(var.tuning.max_parallel_jobs <= min(var.tuning.parallel_quota, local._limits["tuning.max_parallel_jobs"].most), true)
+    error_message = "tuning.max_parallel_jobs: above tuning.parallel_quota, which is 10 in an account that asked for no more, and ${local._limits["tuning.max_parallel_jobs"].most} at most (DG). Lower it, or raise the quota and the setting."
   }
 
   validation {
-    condition     = try(var.tuning.max_runtime_seconds >= 120 && var.tuning.max_runtime_seconds <= 2592000 && floor(var.tuning.max_runtime_seconds) == var.tuning.max_runtime_seconds, try(var.tuning.max_runtime_seconds, null) == null)
-    error_message = "tuning.max_runtime_seconds: a whole number from 120 (API) to 2592000, which is 30 days (DG)."
+    condition     = try(var.tuning.max_runtime_seconds >= local._limits["tuning.max_runtime"].least && var.tuning.max_runtime_seconds <= local._limits["tuning.max_runtime"].most && floor(var.tuning.max_runtime_seconds) == var.tuning.max_runtime_seconds, try(var.tuning.max_runtime_seconds, null) == null)
+    error_message = "tuning.max_runtime_seconds: a whole number from ${local._limits["tuning.max_runtime"].least} (API) to ${local._limits["tuning.max_runtime"].most}, which is 30 days (DG)."
   }
 
   validation {
-    condition     = alltrue([for names in [keys(try(var.tuning.ranges, {}))] : var.tuning == null || (length(names) >= 1 && length(names) <= 30 && alltrue([for name in names : length(name) >= 1 && length(name) <= 256]))])
-    error_message = "tuning.ranges: a tuning job searches over 1 to 30 hyperparameters (DG), and a name has 1 to 256 characters (API). Add one, or remove or rename some."
+    condition     = alltrue([for names in [keys(try(var.tuning.ranges, {}))] : var.tuning == null || (length(names) >= 1 && length(names) <= local._limits["tuning.ranges"].most && alltrue([for name in names : length(name) >= 1 && length(name) <= local._limits["tuning.ranges.*"].most]))])
+    error_message = "tuning.ranges: a tuning job searches over 1 to ${local._limits["tuning.ranges"].most} hyperparameters (DG), and a name has 1 to ${local._limits["tuning.ranges.*"].most} characters (API). Add one, or remove or rename some."
   }
 
   validation {
@@ -91,8 +91,8 @@ variable "tuning" {
   }
 
   validation {
-    condition     = alltrue([for r in values(try(var.tuning.ranges, {})) : r.type != "Categorical" || (length(r.values) >= 1 && length(r.values) <= 30 && length(distinct(r.values)) == length(r.values) && alltrue([for v in r.values : length(v) >= 1 && length(v) <= 256]))])
-    error_message = "tuning.ranges[*].values: a Categorical range has 1 to 30 different values of 1 to 256 characters (API). Change the list."
+    condition     = alltrue([for r in values(try(var.tuning.ranges, {})) : r.type != "Categorical" || (length(r.values) >= 1 && length(r.values) <= local._limits["tuning.ranges.*.values"].most && length(distinct(r.values)) == length(r.values) && alltrue([for v in r.values : length(v) >= 1 && length(v) <= local._limits["tuning.ranges.*.values.*"].most]))])
+    error_message = "tuning.ranges[*].values: a Categorical range has 1 to ${local._limits["tuning.ranges.*.values"].most} different values of 1 to ${local._limits["tuning.ranges.*.values.*"].most} characters (API). Change the list."
   }
 
   validation {
@@ -121,18 +121,18 @@ variable "tuning" {
   }
 
   validation {
-    condition     = var.tuning == null || alltrue([for h in local._static_hyperparameters : length(h) + length(try(var.tuning.ranges, {})) + 1 <= 100])
-    error_message = "tuning.ranges: a training job takes 100 hyperparameters (DG), of which SageMaker adds one and a script job three. Put those that never change into a file of the code."
+    condition     = var.tuning == null || alltrue([for h in local._static_hyperparameters : length(h) + length(try(var.tuning.ranges, {})) + 1 <= local._limits["hyperparameters"].most])
+    error_message = "tuning.ranges: a training job takes ${local._limits["hyperparameters"].most} hyperparameters (DG), of which SageMaker adds one and a script job three. Put those that never change into a file of the code."
   }
 
   validation {
-    condition     = var.tuning == null || alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= 47])
-    error_message = "environment: a tuning job takes 48 variables (API) and SAGEFIT_ATTEMPT is one of them, so give 47 or fewer. Move settings to a file in the code."
+    condition     = var.tuning == null || alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= local._limits["tuning.environment"].most])
+    error_message = "environment: a tuning job takes 48 variables (API) and SAGEFIT_ATTEMPT is one of them, so give ${local._limits["tuning.environment"].most} or fewer. Move settings to a file in the code."
   }
 
   validation {
-    condition     = var.tuning == null || length(local._launcher_arguments) <= 2500
-    error_message = "code.arguments: with tuning they travel as one hyperparameter, which has 2500 characters (API). Shorten them."
+    condition     = var.tuning == null || length(local._launcher_arguments) <= local._limits["hyperparameters.*.value"].most
+    error_message = "code.arguments: with tuning they travel as one hyperparameter, which has ${local._limits["hyperparameters.*.value"].most} characters (API). Shorten them."
   }
 
   validation {

@@ -23,13 +23,13 @@ variable "code" {
   default = null
 
   validation {
-    condition     = length(try(var.code.arguments, [])) <= 96 - length(local._launcher_flags)
-    error_message = "code.arguments: a container takes 100 arguments at most (API) and the launcher uses ${4 + length(local._launcher_flags)} of them${local._isolated ? " in an isolated job" : ""}, so give ${96 - length(local._launcher_flags)} or fewer."
+    condition     = length(try(var.code.arguments, [])) <= local._limits["code.arguments"].most - 4 - length(local._launcher_flags)
+    error_message = "code.arguments: a container takes ${local._limits["code.arguments"].most} arguments at most (API) and the launcher uses ${4 + length(local._launcher_flags)} of them${local._isolated ? " in an isolated job" : ""}, so give ${local._limits["code.arguments"].most - 4 - length(local._launcher_flags)} or fewer."
   }
 
   validation {
-    condition     = var.code == null || alltrue([for a in try(concat([var.code.entry_point], var.code.arguments), []) : length(a) >= 1 && length(a) <= 256])
-    error_message = "code.arguments, code.entry_point: each container argument has 1 to 256 characters (API). Shorten it, or pass long values as a hyperparameter or a channel."
+    condition     = var.code == null || alltrue([for a in try(concat([var.code.entry_point], var.code.arguments), []) : length(a) >= 1 && length(a) <= local._limits["code.arguments.*"].most])
+    error_message = "code.arguments, code.entry_point: each container argument has 1 to ${local._limits["code.arguments.*"].most} characters (API). Shorten it, or pass long values as a hyperparameter or a channel."
   }
 
   validation {
@@ -55,8 +55,8 @@ variable "description" {
   nullable    = false
 
   validation {
-    condition     = length(var.description) <= 1000
-    error_message = "description: at most 1000 characters, so that the definition stays readable. Shorten it."
+    condition     = length(var.description) <= local._limits["description"].most
+    error_message = "description: at most ${local._limits["description"].most} characters, so that the definition stays readable. Shorten it."
   }
 }
 
@@ -67,8 +67,8 @@ variable "environment" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= 99])
-    error_message = "environment: a container takes 100 variables at most (API) and SAGEFIT_ATTEMPT is one of them, so give 99 or fewer, those of the attempt included. Move settings to hyperparameters or a file in the code."
+    condition     = alltrue([for a in var.attempts : length(merge(var.environment, a.environment)) <= local._limits["environment"].most])
+    error_message = "environment: a container takes 100 variables at most (API) and SAGEFIT_ATTEMPT is one of them, so give ${local._limits["environment"].most} or fewer, those of the attempt included. Move settings to hyperparameters or a file in the code."
   }
 
   validation {
@@ -77,13 +77,13 @@ variable "environment" {
   }
 
   validation {
-    condition     = alltrue([for k in keys(merge(concat([var.environment], var.attempts[*].environment)...)) : can(regex("^[a-zA-Z_][a-zA-Z0-9_]{0,511}$", k))])
-    error_message = "environment: a name is 1 to 512 letters, digits and underscores and starts with no digit (API). Rename it."
+    condition     = alltrue([for k in keys(merge(concat([var.environment], var.attempts[*].environment)...)) : can(regex(local._limits["environment.*"].pattern, k))])
+    error_message = "environment: a name is 1 to ${local._limits["environment.*"].most} letters, digits and underscores and starts with no digit (API). Rename it."
   }
 
   validation {
-    condition     = alltrue([for v in flatten([for e in concat([var.environment], var.attempts[*].environment) : values(e)]) : length(v) <= 512])
-    error_message = "environment: a value has at most 512 characters (API). Use a hyperparameter (2500) or a file in the code."
+    condition     = alltrue([for v in flatten([for e in concat([var.environment], var.attempts[*].environment) : values(e)]) : length(v) <= local._limits["environment.*.value"].most])
+    error_message = "environment: a value has at most ${local._limits["environment.*.value"].most} characters (API). Use a hyperparameter (${local._limits["hyperparameters.*.value"].most}) or a file in the code."
   }
 
   validation {
@@ -99,13 +99,13 @@ variable "hyperparameters" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for a in var.attempts : length(merge(var.hyperparameters, a.hyperparameters)) <= 100])
-    error_message = "hyperparameters: at most 100 (API), those of the attempt included. Put the rest in a file in the code."
+    condition     = alltrue([for a in var.attempts : length(merge(var.hyperparameters, a.hyperparameters)) <= local._limits["hyperparameters"].most])
+    error_message = "hyperparameters: at most ${local._limits["hyperparameters"].most} (API), those of the attempt included. Put the rest in a file in the code."
   }
 
   validation {
-    condition     = alltrue([for k in keys(merge(concat([var.hyperparameters], var.attempts[*].hyperparameters)...)) : length(k) >= 1 && length(k) <= 256])
-    error_message = "hyperparameters: a name has 1 to 256 characters (API). Rename it."
+    condition     = alltrue([for k in keys(merge(concat([var.hyperparameters], var.attempts[*].hyperparameters)...)) : length(k) >= 1 && length(k) <= local._limits["hyperparameters.*"].most])
+    error_message = "hyperparameters: a name has 1 to ${local._limits["hyperparameters.*"].most} characters (API). Rename it."
   }
 
   validation {
@@ -114,8 +114,8 @@ variable "hyperparameters" {
   }
 
   validation {
-    condition     = alltrue([for v in flatten([for h in concat([var.hyperparameters], var.attempts[*].hyperparameters) : values(h)]) : length(v) <= 2500])
-    error_message = "hyperparameters: a value has at most 2500 characters (API). Put long values in a file in the code or in a channel."
+    condition     = alltrue([for v in flatten([for h in concat([var.hyperparameters], var.attempts[*].hyperparameters) : values(h)]) : length(v) <= local._limits["hyperparameters.*.value"].most])
+    error_message = "hyperparameters: a value has at most ${local._limits["hyperparameters.*.value"].most} characters (API). Put long values in a file in the code or in a channel."
   }
 
   validation {
@@ -141,18 +141,18 @@ variable "metric_definitions" {
   nullable = false
 
   validation {
-    condition     = length(var.metric_definitions) + length(local._launcher_metrics) <= 40
-    error_message = "metric_definitions: at most 40 (API), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
+    condition     = length(var.metric_definitions) + length(local._launcher_metrics) <= local._limits["metrics"].most
+    error_message = "metric_definitions: at most ${local._limits["metrics"].most} (API), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
   }
 
   validation {
-    condition     = alltrue([for m in var.metric_definitions : length(m.name) >= 1 && length(m.name) <= 255])
-    error_message = "metric_definitions: a name has 1 to 255 characters (API). Rename it."
+    condition     = alltrue([for m in var.metric_definitions : length(m.name) >= 1 && length(m.name) <= local._limits["metrics.*.name"].most])
+    error_message = "metric_definitions: a name has 1 to ${local._limits["metrics.*.name"].most} characters (API). Rename it."
   }
 
   validation {
-    condition     = alltrue([for m in var.metric_definitions : length(m.regex) >= 1 && length(m.regex) <= 500])
-    error_message = "metric_definitions: a regex has 1 to 500 characters (API). Shorten it."
+    condition     = alltrue([for m in var.metric_definitions : length(m.regex) >= 1 && length(m.regex) <= local._limits["metrics.*.regex"].most])
+    error_message = "metric_definitions: a regex has 1 to ${local._limits["metrics.*.regex"].most} characters (API). Shorten it."
   }
 
   validation {
@@ -172,8 +172,8 @@ variable "name" {
   nullable    = false
 
   validation {
-    condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.name)) && length(var.name) <= 40
-    error_message = "name: lower-case letters, digits and single inner hyphens, at most 40 characters, because a training job adds the time and the attempt and has 63 (API). Rename the job."
+    condition     = can(regex(local._limits["name"].pattern, var.name)) && length(var.name) <= local._limits["name"].most
+    error_message = "name: lower-case letters, digits and single inner hyphens, at most ${local._limits["name"].most} characters, because a training job adds the time and the attempt and has 63 (API). Rename the job."
   }
 }
 
@@ -251,7 +251,7 @@ variable "schedule" {
   default = null
 
   validation {
-    condition     = can(regex("^(rate|cron|at)\\(.+\\)$", try(var.schedule.expression, "rate(1 day)")))
+    condition     = can(regex(local._limits["schedule.expression"].pattern, try(var.schedule.expression, "rate(1 day)")))
     error_message = "schedule.expression: write rate(...), cron(...) or at(...), as EventBridge Scheduler does."
   }
 }
@@ -263,13 +263,13 @@ variable "tags" {
   nullable    = false
 
   validation {
-    condition     = length(merge(var.platform.tags, var.tags)) + 4 <= 50
+    condition     = length(merge(var.platform.tags, var.tags)) <= local._limits["tags"].most
     error_message = "tags: a training job takes 50 (API), the platform's and four of Sagefit included. Remove some."
   }
 
   validation {
-    condition     = alltrue([for k, v in var.tags : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]{1,128}$", k)) && can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]{0,256}$", v))])
-    error_message = "tags: a key has 1 to 128 characters and a value at most 256, of letters, digits, spaces and _.:/=+-@ (API). Rename it."
+    condition     = alltrue([for k, v in var.tags : can(regex(local._limits["tags.*"].pattern, k)) && can(regex(local._limits["tags.*.value"].pattern, v)) && length(k) >= 1 && length(k) <= local._limits["tags.*"].most && length(v) <= local._limits["tags.*.value"].most])
+    error_message = "tags: a key has 1 to ${local._limits["tags.*"].most} characters and a value at most ${local._limits["tags.*.value"].most}, of letters, digits, spaces and _.:/=+-@ (API). Rename it."
   }
 
   # Policies go by them: a job must not say that its platform is not regulated.

@@ -12,14 +12,13 @@ from pathlib import Path
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
-from sagefit.job.images import region_problems
-from sagefit.job.roles import role_problems
-from sagefit.job.upload_rules import check_texts, outside_problems
+from sagefit.job.upload_rules import check_texts
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
-from sagefit.planning import JobPlan, check_allowed, check_max_price, repeats_note
+from sagefit.planning import JobPlan, check_max_price, repeats_note
 from sagefit.planning.tfvars import write
 from sagefit.platform import Platform, load_platform
+from sagefit.platform_rules import platform_problems
 from sagefit.running import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -115,17 +114,9 @@ def _apply_saved(job_plan: JobPlan, terraform: Terraform) -> None:
 def check(job_plan: JobPlan, platform: Platform) -> None:
     """Refuse what the platform does not allow, what could cost more than the job's limit, and to upload credentials."""
     job = job_plan.job
-    check_allowed(job_plan, platform.allowed_instance_types)
-    check_max_price(job_plan, platform.region)
-    found = [*region_problems(job, platform.region), *outside_problems(job, platform.upload_folders)]
-    found += role_problems(
-        job,
-        possible=platform.job_policy_arns is not None,
-        readable=platform.readable,
-        writable=platform.writable(job.name),
-    )
-    if found:
+    if found := list(platform_problems(job_plan, platform)):
         raise job.refusal(found)
+    check_max_price(job_plan, platform.region)
     check_texts(job)
 
 

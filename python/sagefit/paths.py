@@ -15,6 +15,7 @@ TRAINING_JOB_MODULE = ROOT / "modules" / "training-job"
 INSTANCES_CSV = TRAINING_JOB_MODULE / "instances.csv"
 FAILURES_JSON = TRAINING_JOB_MODULE / "failures.json"
 IMAGES_JSON = TRAINING_JOB_MODULE / "images.json"
+LIMITS_JSON = TRAINING_JOB_MODULE / "limits.json"
 ENVIRONMENT_JSON = TRAINING_JOB_MODULE / "environment.json"
 SECRETS_JSON = TRAINING_JOB_MODULE / "secrets.json"
 

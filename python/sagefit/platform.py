@@ -23,6 +23,25 @@ class Buckets(BaseModel):
     checkpoints: str
 
 
+class Network(BaseModel):
+    """Where the platform's containers run, and what they may reach."""
+
+    model_config = ConfigDict(frozen=True)
+    subnet_ids: list[str] = []
+    security_group_ids: list[str] = []
+    isolation: bool = False
+    encrypt_inter_container_traffic: bool = False
+
+
+class Pool(BaseModel):
+    """The shape of the training jobs that a warm pool keeps instances for."""
+
+    model_config = ConfigDict(frozen=True)
+    instance_type: str
+    instance_count: int = 1
+    volume_size_gb: int = 30
+
+
 class Platform(BaseModel):
     """What Python needs of the platform document; Terraform reads the rest itself."""
 
@@ -34,6 +53,10 @@ class Platform(BaseModel):
     account_id: str
     buckets: Buckets
     repository_url: str | None = None
+    kms_key_arn: str | None = None
+    network: Network = Network()
+    warm_pools: dict[str, Pool] = {}
+    tags: dict[str, str] = {}
     allowed_instance_types: list[str] = []
     upload_folders: list[str] = []
     job_policy_arns: dict[str, str] | None = None

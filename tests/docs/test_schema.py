@@ -24,6 +24,8 @@ from sagefit.paths import ROOT
 SCHEMA: Any = jsonschema.Draft202012Validator(schema())
 FILES = [*job_files(), *sorted(path for folder in (ROOT / "examples").rglob("jobs") for path in job_files(folder))]
 
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
 # A value in every field, each of its own kind.
 FULL: Spec = VALID | {
     "description": "Digits",
@@ -42,7 +44,12 @@ FULL: Spec = VALID | {
         },
         "made": {"from": "features/rows"},
         "shared": {
-            "file_system": {"id": "fs-1", "type": "EFS", "directory_path": "/data", "access_mode": "ro"},
+            "file_system": {
+                "id": "fs-0123456789abcdef0",
+                "type": "EFS",
+                "directory_path": "/data",
+                "access_mode": "ro",
+            },
         },
     },
     "processing": [
@@ -89,8 +96,8 @@ FULL: Spec = VALID | {
         "subnet_ids": ["subnet-1"],
         "security_group_ids": ["sg-1"],
         "role": "own",
-        "volume_kms_key_arn": "arn",
-        "output_kms_key_arn": "arn",
+        "volume_kms_key_arn": KEY,
+        "output_kms_key_arn": KEY,
         "output_s3_uri": "s3://bucket/",
         "output_compression": "GZIP",
         "retry_attempts": 1,

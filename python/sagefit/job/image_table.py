@@ -60,6 +60,11 @@ def algorithms() -> Mapping[str, Family]:
     return {**_families("algorithms"), "xgboost": frameworks()["xgboost"]}
 
 
+def writes_checkpoints() -> frozenset[str]:
+    """The built-in algorithms that go on where they were after an interruption (SageMaker guide, checkpoints)."""
+    return frozenset(_table()["writes_checkpoints"])
+
+
 def _families(kind: str) -> dict[str, Family]:
     table = _table()
     return {name: _read_family(name, row, table["accounts"]) for name, row in table[kind].items()}

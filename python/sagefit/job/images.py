@@ -65,13 +65,18 @@ def processor_problems(job: Job, types: Iterable[tuple[Key, str]]) -> Iterator[P
 
 
 def region_problems(job: Job, region: str) -> Iterator[Problem]:
-    """An image that AWS does not publish in the platform's region."""
-    family = _family(job.image)
-    exact = family.exact(job.image.version) if family else None
-    if family and exact and region not in (regions := family.regions(exact)):
-        message = f"{family.name} {exact} is not published in {region}, but in {', '.join(regions)}"
-        knob = "choose another image.version, or copy the image to your own repository and give image.repository"
-        yield Problem(("image",), message, knob)
+    """Images, those of processing steps too, that AWS does not publish in the platform's region."""
+    images: list[tuple[Key, Image]] = [(("image",), job.image)]
+    images += [
+        (("processing", index, "image"), Image(**step.image.model_dump())) for index, step in enumerate(job.processing)
+    ]
+    for field, image in images:
+        family = _family(image)
+        exact = family.exact(image.version) if family else None
+        if family and exact and region not in (regions := family.regions(exact)):
+            message = f"{family.name} {exact} is not published in {region}, but in {', '.join(regions)}"
+            knob = "choose another image.version, or copy the image to your own repository and give image.repository"
+            yield Problem(field, message, knob)
 
 
 def _family(image: Image) -> Family | None:

@@ -10,6 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from sagefit.errors import SagefitError
+from sagefit.job.limit_rules import limit_problems
+from sagefit.job.limits import limits
 from sagefit.job.model import Job
 from sagefit.job.problem import Problem, refusal
 from sagefit.job.processing import step_problems
@@ -49,7 +51,7 @@ def load_job(reference: str | Path, names: JobNames | None = None, *, uploads: b
     except ValidationError as error:
         raise refusal(path, lines, [Problem(*told) for told in _explain_all(error, data)]) from error
     job._path, job._lines = path.resolve(), lines
-    found = [*problems(job), *step_problems(job), *(upload_problems(job) if uploads else ())]
+    found = [*problems(job), *limit_problems(job), *step_problems(job), *(upload_problems(job) if uploads else ())]
     twin = (names or JobNames()).twin(job)
     if twin:
         message = f"{job.name!r} is also the name of the job in {display(twin)}"
@@ -141,10 +143,17 @@ def _explain(field: Key, item: Any) -> tuple[Key, str, str]:
         )
     if kind == "string_type" and isinstance(item["input"], (int, float)):
         return field, f"must be text, and {given} is a {type(item['input']).__name__}", "put it in quotes"
+    if kind == "string_pattern_mismatch":
+        return field, f"{given} does not match {context['pattern']}", f"write {_words_of(context['pattern'])}"
     if kind in _TYPES:
         return field, f"must be {_TYPES[kind]}, and {given} is given", "correct it, or remove the line"
     rule, knob = _RULES.get(kind, (item["msg"], "correct it"))
     return field, rule.format(given=given, **context), knob
+
+
+def _words_of(pattern: str) -> str:
+    """What a text looks like that matches; patterns that are not of the table are those of names."""
+    return next((row.words for row in limits().values() if row.pattern == pattern), limits()["name"].words)
 
 
 def _near(given: str, expected: str) -> str:
@@ -173,10 +182,6 @@ _TYPES = {
 }
 _RULES = {
     "missing": ("is required", "add it"),
-    "string_pattern_mismatch": (
-        "{given} does not match {pattern}",
-        "use lower-case letters, digits and single hyphens",
-    ),
     "string_too_long": ("has more than {max_length} characters", "shorten it"),
     "string_too_short": ("is empty", "fill it, or remove it"),
     "too_long": ("has more than {max_length} entries", "remove some"),

@@ -13,16 +13,16 @@ from pydantic import Field, PrivateAttr
 
 from sagefit.errors import SagefitError
 from sagefit.job.left_out import always_left_out
+from sagefit.job.limits import bounded
 from sagefit.job.memory_model import Memory
 from sagefit.job.problem import Problem, refusal
-from sagefit.job.processing_model import MAX_STEPS, Step
+from sagefit.job.processing_model import Step
 from sagefit.job.source import Key, Lines, line_of
 from sagefit.job.tuning import Tuning
 from sagefit.job.uploads import Upload
-from sagefit.job.values import Code, Fields, Hyperparameter, Name, PlatformName, Scalar, Seconds, Source
+from sagefit.job.values import Code, Fields, Hyperparameter, PlatformName, Scalar, Seconds, Source
 from sagefit.paths import JOBS, display
 
-MAX_RUN_SECONDS = 28 * 86400
 FailureClass = Literal[
     "gpu_memory",
     "host_memory",
@@ -53,7 +53,7 @@ class Image(Fields):
     build: str | None = None
     framework: str | None = None
     algorithm: str | None = None
-    algorithm_arn: str | None = None
+    algorithm_arn: Annotated[str, bounded("image.algorithm_arn")] | None = None
     version: str | None = None
     python_version: str | None = None
 
@@ -61,9 +61,9 @@ class Image(Fields):
 class FileSystem(Fields):
     """An EFS or FSx for Lustre file system as an input channel."""
 
-    id: str
+    id: Annotated[str, bounded("inputs.*.file_system.id")]
     type: Literal["EFS", "FSxLustre"]
-    directory_path: str
+    directory_path: Annotated[str, bounded("inputs.*.file_system.directory_path")]
     access_mode: Literal["ro", "rw"] = "ro"
 
 
@@ -76,73 +76,82 @@ class Channel(Source):
     distribution: Literal["FullyReplicated", "ShardedByS3Key"] = "FullyReplicated"
     compression: Literal["None", "Gzip"] | None = None
     record_wrapper: Literal["None", "RecordIO"] | None = None
-    content_type: str | None = None
-    shuffle_seed: int | None = None
-    attribute_names: list[str] = []
+    content_type: Annotated[str, bounded("inputs.*.content_type")] | None = None
+    shuffle_seed: Annotated[int, bounded("inputs.*.shuffle_seed")] | None = None
+    attribute_names: Annotated[
+        list[Annotated[str, bounded("inputs.*.attribute_names.*")]], bounded("inputs.*.attribute_names")
+    ] = []
     instance_groups: list[str] = []
 
 
 class InstanceGroup(Fields):
     """Some of the instances of a job that runs on more than one type at once."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, bounded("resources.instance_groups.*.name")]
     instance_type: str
-    instance_count: Annotated[int, Field(ge=1)] = 1
+    instance_count: Annotated[int, bounded("resources.instance_count")] = 1
 
 
 class Resources(Fields):
     """Where the job runs, how long, and how it is protected. Attempts may override parts of it."""
 
     instance_type: str | Annotated[list[str], Field(min_length=1)] = "auto"
-    instance_count: Annotated[int, Field(ge=1)] = 1
-    instance_groups: Annotated[list[InstanceGroup], Field(max_length=5)] = []
-    instance_quota: Annotated[int, Field(ge=1)] = 20
-    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
+    instance_count: Annotated[int, bounded("resources.instance_count")] = 1
+    instance_groups: Annotated[list[InstanceGroup], bounded("resources.instance_groups")] = []
+    instance_quota: Annotated[int, bounded("resources.instance_quota")] = 20
+    volume_size_gb: Annotated[int, bounded("resources.volume_size_gb")] = 30
     spot: bool = False
-    max_runtime: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] = 86400
-    max_wait: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
-    max_pending: Annotated[Seconds, Field(ge=1800, le=MAX_RUN_SECONDS)] | None = None
+    max_runtime: Annotated[Seconds, bounded("resources.max_runtime")] = 86400
+    max_wait: Annotated[Seconds, bounded("resources.max_wait")] | None = None
+    max_pending: Annotated[Seconds, bounded("resources.max_pending")] | None = None
     warm_pool: Seconds | str | None = None
-    max_keep_alive: Annotated[Seconds, Field(ge=1, le=21600)] = 3600
+    max_keep_alive: Annotated[Seconds, bounded("resources.max_keep_alive")] = 3600
     checkpoints: bool = True
     checkpoint_local_path: str = "/opt/ml/checkpoints"
     input_mode: Literal["File", "Pipe", "FastFile"] = "File"
     network_isolation: bool | None = None
     encrypt_inter_container_traffic: bool | None = None
-    subnet_ids: list[str] | None = None
-    security_group_ids: list[str] | None = None
+    subnet_ids: (
+        Annotated[list[Annotated[str, bounded("resources.subnet_ids.*")]], bounded("resources.subnet_ids")] | None
+    ) = None
+    security_group_ids: (
+        Annotated[
+            list[Annotated[str, bounded("resources.security_group_ids.*")]], bounded("resources.security_group_ids")
+        ]
+        | None
+    ) = None
     role: Literal["own", "shared"] | None = None
-    volume_kms_key_arn: str | None = None
-    output_kms_key_arn: str | None = None
-    output_s3_uri: str | None = None
+    volume_kms_key_arn: Annotated[str, bounded("resources.volume_kms_key_arn")] | None = None
+    output_kms_key_arn: Annotated[str, bounded("resources.output_kms_key_arn")] | None = None
+    output_s3_uri: Annotated[str, bounded("resources.output_s3_uri")] | None = None
     output_compression: Literal["GZIP", "NONE"] = "GZIP"
-    retry_attempts: Annotated[int, Field(ge=1, le=30)] | None = None
+    retry_attempts: Annotated[int, bounded("resources.retry_attempts")] | None = None
     remote_debug: bool = False
-    poll_interval: Annotated[Seconds, Field(ge=1)] | None = None
+    poll_interval: Annotated[Seconds, bounded("resources.poll_interval")] | None = None
 
 
 class MetricDefinition(Fields):
     """A metric read from the log: the first group of ``regex`` is its value."""
 
-    name: Annotated[str, Field(min_length=1, max_length=255)]
-    regex: Annotated[str, Field(min_length=1, max_length=500)]
+    name: Annotated[str, bounded("metrics.*.name")]
+    regex: Annotated[str, bounded("metrics.*.regex")]
 
 
 class Attempt(Fields):
     """One way to run the job. What is left out comes from ``resources``."""
 
-    name: Name
-    reason: str = ""
+    name: Annotated[str, bounded("attempts.*.name")]
+    reason: Annotated[str, bounded("attempts.*.reason")] = ""
     instance_type: str | None = None
-    instance_count: Annotated[int, Field(ge=1)] | None = None
+    instance_count: Annotated[int, bounded("resources.instance_count")] | None = None
     spot: bool | None = None
     hyperparameters: dict[str, Hyperparameter] = {}
     environment: dict[str, Scalar] = {}
-    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] | None = None
-    keep_alive_seconds: Annotated[Seconds, Field(le=21600)] | None = None
-    max_runtime_seconds: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
-    max_wait_seconds: Annotated[Seconds, Field(ge=1, le=MAX_RUN_SECONDS)] | None = None
-    max_pending_seconds: Annotated[Seconds, Field(ge=1800, le=MAX_RUN_SECONDS)] | None = None
+    volume_size_gb: Annotated[int, bounded("resources.volume_size_gb")] | None = None
+    keep_alive_seconds: Annotated[Seconds, bounded("attempts.*.keep_alive_seconds")] | None = None
+    max_runtime_seconds: Annotated[Seconds, bounded("resources.max_runtime")] | None = None
+    max_wait_seconds: Annotated[Seconds, bounded("resources.max_wait")] | None = None
+    max_pending_seconds: Annotated[Seconds, bounded("resources.max_pending")] | None = None
     next: dict[FailureClass, str] = {}
 
 
@@ -156,13 +165,13 @@ class Schedule(Fields):
 class Job(Fields):
     """A job file. Field names and defaults are the contract with those who write one."""
 
-    name: Name
+    name: Annotated[str, bounded("name")]
     platform: PlatformName
-    description: str = ""
+    description: Annotated[str, bounded("description")] = ""
     code: Code | None = None
     image: Image
-    processing: Annotated[list[Step], Field(max_length=MAX_STEPS)] = []
-    inputs: Annotated[dict[str, str | Channel], Field(max_length=18)] = {}
+    processing: Annotated[list[Step], bounded("processing")] = []
+    inputs: Annotated[dict[str, str | Channel], bounded("inputs")] = {}
     hyperparameters: dict[str, Hyperparameter] = {}
     environment: dict[str, Scalar] = {}
     resources: Resources = Resources()
@@ -170,7 +179,7 @@ class Job(Fields):
     max_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     memory: Memory | None = None
     tuning: Tuning | None = None
-    attempts: Literal["auto"] | Annotated[list[Attempt], Field(min_length=1, max_length=20)] = "auto"
+    attempts: Literal["auto"] | Annotated[list[Attempt], bounded("attempts")] = "auto"
     schedule: str | Schedule | None = None
     tags: dict[str, str] = {}
 

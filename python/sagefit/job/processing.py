@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 
 from sagefit.job.image_table import processing
+from sagefit.job.limits import most
 from sagefit.job.model import Channel, Image, Job, Resources
 from sagefit.job.problem import Problem
 from sagefit.job.processing_model import Step
@@ -24,9 +25,6 @@ from sagefit.job.values import as_text
 from sagefit.paths import TRAINING_JOB_MODULE
 
 EVENTS = "spark-events"
-_MOST_DATA = 10  # inputs of a processing job, and outputs
-_MOST_VARIABLES, _VALUE = 100, 256
-_MOST_ARGUMENTS, _LONGEST_PATH = 100, 220  # of a path below /opt/ml/processing/input/code
 
 
 def step_problems(job: Job) -> Iterator[Problem]:
@@ -92,25 +90,27 @@ def _own(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
         yield Problem(("resources", "instance_type"), message, "use another type, such as ml.m5.xlarge")
     yield from _inputs(step, earlier)
     yield from _outputs(step)
-    if len(step.environment) > _MOST_VARIABLES:
-        message = f"{len(step.environment)} entries; a processing job takes {_MOST_VARIABLES}"
+    variables, longest = most("processing.*.environment"), most("processing.*.environment.*")
+    if len(step.environment) > variables:
+        message = f"{len(step.environment)} entries; a processing job takes {variables}"
         yield Problem(("environment",), message, "put the rest into a file of the code")
     for key, raw in step.environment.items():
-        if len(as_text(raw)) > _VALUE or len(key) > _VALUE:
-            message = f"a processing job takes names and values of {_VALUE} characters"
+        if len(as_text(raw)) > longest or len(key) > longest:
+            message = f"a processing job takes names and values of {longest} characters"
             yield Problem(("environment", key), message, "pass it as an argument, or in a file of the code")
-    if step.code and len(step.code.arguments) > _MOST_ARGUMENTS:
-        message = f"{len(step.code.arguments)} arguments; a processing job takes {_MOST_ARGUMENTS}"
+    arguments, path = most("processing.*.code.arguments"), most("processing.*.code.entry_point")
+    if step.code and len(step.code.arguments) > arguments:
+        message = f"{len(step.code.arguments)} arguments; a processing job takes {arguments}"
         yield Problem(("code", "arguments"), message, "put the rest into a file of the code")
-    if step.code and len(step.code.entry_point) > _LONGEST_PATH:
+    if step.code and len(step.code.entry_point) > path:
         message = f"{len(step.code.entry_point)} characters; its path in the container may have 256"
-        yield Problem(("code", "entry_point"), message, f"use a path of at most {_LONGEST_PATH} characters")
+        yield Problem(("code", "entry_point"), message, f"use a path of at most {path} characters")
 
 
 def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
-    most = _MOST_DATA - (step.code is not None)
-    if len(step.inputs) > most:
-        message = f"{len(step.inputs)} inputs; a processing job takes {_MOST_DATA}, its code being one of them"
+    all_of_them = most("processing.*.inputs")
+    if len(step.inputs) > all_of_them - (step.code is not None):
+        message = f"{len(step.inputs)} inputs; a processing job takes {all_of_them}, its code being one of them"
         yield Problem(("inputs",), message, "give several prefixes one parent, or use a manifest")
     for name, source in step.sources.items():
         field: Key = ("inputs", name)
@@ -126,9 +126,9 @@ def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem
 
 
 def _outputs(step: Step) -> Iterator[Problem]:
-    most = _MOST_DATA - step.image.is_spark
-    if len(step.outputs) > most:
-        message = f"{len(step.outputs)} outputs; a processing job takes {_MOST_DATA}, Spark's event log being one"
+    all_of_them = most("processing.*.outputs")
+    if len(step.outputs) > all_of_them - step.image.is_spark:
+        message = f"{len(step.outputs)} outputs; a processing job takes {all_of_them}, Spark's event log being one"
         yield Problem(("outputs",), message, "write several into folders of one output")
     for index, name in enumerate(step.outputs):
         field: Key = ("outputs", index)

@@ -1,20 +1,12 @@
-"""The fields of a processing step: a container that prepares data before the first attempt.
-
-Limits come from the CreateProcessingJob API reference.
-"""
+"""The fields of a processing step: a container that prepares data before the first attempt."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from sagefit.job.values import NAME_PATTERN, Code, Fields, Scalar, Seconds, Source
-
-MAX_PROCESSING_SECONDS = 9 * 86400
-MAX_STEPS = 10
-"""A processing job ends in ``-p`` and one digit: with a letter for a repeat, a scheduled run's name leaves no more."""
+from sagefit.job.limits import bounded
+from sagefit.job.values import Code, Fields, Scalar, Seconds, Source
 
 
 class StepImage(Fields):
@@ -45,19 +37,19 @@ class StepResources(Fields):
     """Where a step runs, and how long at most."""
 
     instance_type: str
-    instance_count: Annotated[int, Field(ge=1, le=100)] = 1
-    volume_size_gb: Annotated[int, Field(ge=1, le=16384)] = 30
-    max_runtime: Annotated[Seconds, Field(ge=1, le=MAX_PROCESSING_SECONDS)] = 86400
+    instance_count: Annotated[int, bounded("processing.*.resources.instance_count")] = 1
+    volume_size_gb: Annotated[int, bounded("processing.*.resources.volume_size_gb")] = 30
+    max_runtime: Annotated[Seconds, bounded("processing.*.resources.max_runtime")] = 86400
 
 
 class Step(Fields):
     """One processing job of every run. Steps run in order, before the first attempt."""
 
-    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=30)]
+    name: Annotated[str, bounded("processing.*.name")]
     image: StepImage
     code: Code | None = None
-    inputs: Annotated[dict[str, str | StepInput], Field(max_length=10)] = {}
-    outputs: Annotated[list[str], Field(min_length=1, max_length=10)]
+    inputs: Annotated[dict[str, str | StepInput], bounded("processing.*.inputs")] = {}
+    outputs: Annotated[list[str], bounded("processing.*.outputs")]
     environment: dict[str, Scalar] = {}
     resources: StepResources
 

@@ -17,6 +17,8 @@ from sagefit.catalog import instances, suggest
 from sagefit.job.environment import reserved
 from sagefit.job.groups import group_problems
 from sagefit.job.images import image_problems, processor_problems
+from sagefit.job.limit_rules import text_problems
+from sagefit.job.limits import most
 from sagefit.job.memory_rules import memory_problems
 from sagefit.job.model import Attempt, Channel, Job, Schedule
 from sagefit.job.problem import Problem
@@ -27,7 +29,6 @@ from sagefit.job.upload_rules import not_local
 from sagefit.job.values import Code, as_text, duration
 
 _OWN_CHANNELS = {"code", "sagefit"}
-_LONGEST_PATH = 4096  # CheckpointConfig, LocalPath
 
 
 def problems(job: Job) -> Iterator[Problem]:
@@ -74,10 +75,10 @@ def _code(job: Job) -> Iterator[Problem]:
         name, _, value = argument.lstrip("-").partition("=")
         if looks_secret(name, value or name):
             yield secret(field)
-        if "\n" in argument or not 1 <= len(argument) <= 256:
-            yield Problem(
-                field, "an argument is one line of 1 to 256 characters", "shorten it, or use a hyperparameter"
-            )
+        longest = most("code.arguments.*")
+        if "\n" in argument or not 1 <= len(argument) <= longest:
+            rule = f"an argument is one line of 1 to {longest} characters"
+            yield Problem(field, rule, "shorten it, or use a hyperparameter")
 
 
 def _isolated_requirements(code: Code) -> Iterator[Problem]:
@@ -156,26 +157,21 @@ def _texts(job: Job) -> Iterator[Problem]:
     for prefix, place in places:
         for key, raw in place.hyperparameters.items():
             field: Key = (*prefix, "hyperparameters", key)
-            yield from _text(field, key, raw, 256, 2500)
+            yield from _text(field, "hyperparameters", key, raw)
             if isinstance(raw, str) and "\n" in raw:
                 yield Problem(field, "SageMaker takes one line", "put the text into a file of the code")
         for key, raw in place.environment.items():
             field = (*prefix, "environment", key)
-            yield from _text(field, key, raw, 512, 512)
+            yield from _text(field, "environment", key, raw)
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
             if why := reserved(key):
                 yield Problem(field, f"no job sets this variable: {why}", "rename it, or remove it")
     for key, value in job.tags.items():
-        yield from _text(("tags", key), key, value, 128, 256)
+        yield from _text(("tags", key), "tags", key, value)
     for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):
         yield from _twins((what,), table)
-    for what, table, limit in (
-        ("hyperparameters", job.hyperparameters, 100),
-        ("environment", job.environment, 95),
-        ("tags", job.tags, 45),
-    ):
-        if len(table) > limit:
+        if len(table) > (limit := most(what)):
             yield Problem(
                 (what,), f"{len(table)} entries; SageMaker and Sagefit together leave room for {limit}", "remove some"
             )
@@ -190,18 +186,13 @@ def _twins(field: Key, table: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem((*field, key), f"is the same text as {first!r} in another Unicode form", "remove one of them")
 
 
-def _text(field: Key, key: str, raw: object, max_key: int, max_value: int) -> Iterator[Problem]:
+def _text(field: Key, what: str, key: str, raw: object) -> Iterator[Problem]:
     try:
         value = as_text(raw)  # type: ignore[arg-type]
     except ValueError:
         yield Problem(field, f"{raw!r} cannot be passed to a training job", "use a finite number or text")
         return
-    if not key or len(key) > max_key:
-        yield Problem(field, f"a name has 1 to {max_key} characters", "shorten it")
-    if len(value) > max_value:
-        yield Problem(
-            field, f"{len(value)} characters; SageMaker takes {max_value}", "put it into a file of the code or data"
-        )
+    yield from text_problems(field, what, key, value)
     if looks_secret(key, value):
         yield secret(field)
 
@@ -231,11 +222,11 @@ def _resources(job: Job) -> Iterator[Problem]:
             f"keeps the instance {duration(resources.warm_pool)}; the default quota of SageMaker is 1 h",
             "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
         )
-    place = resources.checkpoint_local_path
-    if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place) or len(place) > _LONGEST_PATH:
+    place, longest = resources.checkpoint_local_path, most("resources.checkpoint_local_path")
+    if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place):
         yield Problem(
             ("resources", "checkpoint_local_path"),
-            f"an absolute path of at most {_LONGEST_PATH} characters, without . and .. and double slashes",
+            f"an absolute path of at most {longest} characters, without . and .. and double slashes",
             "write it out, such as /opt/ml/checkpoints",
         )
     schedule = job.schedule.expression if isinstance(job.schedule, Schedule) else job.schedule
@@ -385,7 +376,8 @@ def _spot_extras(field: Key, job: Job, *, spot: bool) -> Iterator[Problem]:
             "a spot job without checkpoints starts from nothing after every interruption",
             "set resources.checkpoints: true, or spot: false",
         )
-    if spot and job.resources.warm_pool:
+    pool = job.resources.warm_pool
+    if spot and pool and not (isinstance(pool, str) and field[0] == "attempts"):  # a later one may miss the pool
         yield Problem(
             field,
             "SageMaker keeps no warm pool for managed spot training",

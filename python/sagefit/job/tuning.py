@@ -11,11 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from sagefit.job.limits import bounded
 from sagefit.job.values import Fields, Number, Scalar, Seconds, as_text
-
-MOST_RANGES = MOST_VALUES = 30
-MOST_JOBS, MOST_RANDOM_JOBS, MOST_PARALLEL = 750, 10_000, 100
-LONGEST_SECONDS = 30 * 86400
 
 Strategy = Literal["Bayesian", "Random", "Grid", "Hyperband"]
 Scaling = Literal["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"]
@@ -46,13 +43,13 @@ class Tuning(Fields):
 
     strategy: Strategy = "Bayesian"
     objective: Objective
-    max_jobs: Annotated[int, Field(ge=1, le=MOST_RANDOM_JOBS)] | None = None
-    max_parallel_jobs: Annotated[int, Field(ge=1, le=MOST_PARALLEL)] = 1
-    parallel_quota: Annotated[int, Field(ge=1, le=MOST_PARALLEL)] = 10
-    max_runtime: Annotated[Seconds, Field(ge=120, le=LONGEST_SECONDS)] | None = None
+    max_jobs: Annotated[int, bounded("tuning.max_jobs")] | None = None
+    max_parallel_jobs: Annotated[int, bounded("tuning.max_parallel_jobs")] = 1
+    parallel_quota: Annotated[int, bounded("tuning.parallel_quota")] = 10
+    max_runtime: Annotated[Seconds, bounded("tuning.max_runtime")] | None = None
     early_stopping: bool = False
-    seed: Annotated[int, Field(ge=0)] | None = None
-    ranges: Annotated[dict[str, Range | list[Scalar]], Field(min_length=1, max_length=MOST_RANGES)]
+    seed: Annotated[int, bounded("tuning.seed")] | None = None
+    ranges: Annotated[dict[str, Range | list[Scalar]], bounded("tuning.ranges")]
 
     @property
     def combinations(self) -> int | None:

@@ -6,23 +6,22 @@ ranges" of the SageMaker developer guide (DG).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sagefit.job.limit_rules import LAUNCHER_METRICS
+from sagefit.job.limits import most
 from sagefit.job.problem import Problem
 from sagefit.job.secrets import looks_secret, secret
 from sagefit.job.source import Key
-from sagefit.job.tuning import MOST_JOBS, MOST_VALUES, Range, Tuning
+from sagefit.job.tuning import Range, Tuning
 from sagefit.job.values import as_text
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
 
 MOST_NAME = 32
-MOST_VARIABLES = 47
-"""48 environment variables (API), of which Sagefit sets one."""
-MOST_METRICS, LAUNCHER_METRICS = 20, 3
-MOST_HYPERPARAMETERS = 100
 EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
 """Where Hyperband looks for the most that a training job may use (API, HyperbandStrategyConfig)."""
 
@@ -51,11 +50,12 @@ def _count(tuning: Tuning) -> Iterator[Problem]:
     if tuning.max_jobs is None and tuning.strategy != "Grid":
         yield Problem(("tuning", "max_jobs"), "is missing: how many training jobs may the search take?", "add it")
         return
-    if tuning.jobs > MOST_JOBS and tuning.strategy != "Random":
+    usual = most("tuning.trials")
+    if tuning.jobs > usual and tuning.strategy != "Random":
         what = "is" if tuning.max_jobs else "combinations make"
         yield Problem(
             ("tuning", "max_jobs") if tuning.max_jobs else ("tuning", "ranges"),
-            f"{what} {tuning.jobs} training jobs; a tuning job takes {MOST_JOBS} (DG)",
+            f"{what} {tuning.jobs} training jobs; a tuning job takes {usual} (DG)",
             "search less, or use strategy Random, which may have 10000 on request",
         )
     if tuning.max_parallel_jobs > tuning.jobs:
@@ -75,14 +75,15 @@ def _count(tuning: Tuning) -> Iterator[Problem]:
 def _range(tuning: Tuning, name: str) -> Iterator[Problem]:
     field: Key = ("tuning", "ranges", name)
     found = tuning.ranges[name]
-    if not 1 <= len(name) <= 256:
-        yield Problem(field, "a hyperparameter's name has 1 to 256 characters (API)", "rename it")
+    longest, count, letters = (most(f"tuning.ranges.{part}") for part in ("*", "*.values", "*.values.*"))
+    if not 1 <= len(name) <= longest:
+        yield Problem(field, f"a hyperparameter's name has 1 to {longest} characters (API)", "rename it")
     if not isinstance(found, Range):
         texts = [as_text(value) for value in found]
-        if not 1 <= len(texts) <= MOST_VALUES:
-            yield Problem(field, f"{len(texts)} values; a list has 1 to {MOST_VALUES} (API)", "change the list")
-        if any(not 1 <= len(text) <= 256 for text in texts):
-            yield Problem(field, "a value has 1 to 256 characters (API)", "shorten it")
+        if not 1 <= len(texts) <= count:
+            yield Problem(field, f"{len(texts)} values; a list has 1 to {count} (API)", "change the list")
+        if any(not 1 <= len(text) <= letters for text in texts):
+            yield Problem(field, f"a value has 1 to {letters} characters (API)", "shorten it")
         if len(set(texts)) != len(texts):
             yield Problem(field, "a value stands there twice", "remove one of them")
         if any(looks_secret(name, text) for text in texts):
@@ -112,11 +113,11 @@ def _fixed(job: Job, tuning: Tuning) -> Iterator[Problem]:
             yield Problem((*field, name), "is searched by tuning.ranges and set here too", "remove one of them")
     largest = max(len(job.hyperparameters | table) for _, table in places)
     total = largest + len(tuning.ranges) + own_hyperparameters(job)
-    if total > MOST_HYPERPARAMETERS:
+    if total > most("hyperparameters"):
         yield Problem(
             ("tuning", "ranges"),
             f"a training job would have {total} hyperparameters, those that SageMaker and Sagefit add included; it "
-            f"takes {MOST_HYPERPARAMETERS} (DG)",
+            f"takes {most('hyperparameters')} (DG)",
             "put hyperparameters that never change into a file of the code",
         )
 
@@ -131,11 +132,11 @@ def _objective(job: Job, tuning: Tuning) -> Iterator[Problem]:
             f"{tuning.objective.metric!r} is not among metrics: {known}",
             "add it to metrics with the regex that finds it in the log, or correct the name",
         )
-    most = MOST_METRICS - (LAUNCHER_METRICS if job.code else 0)
-    if len(names) > most:
-        yield Problem(
-            ("metrics",), f"{len(names)} metrics; a tuning job takes 20 (DG), which leaves {most}", "remove some"
-        )
+    all_of_them = most("tuning.metrics")
+    left = all_of_them - (LAUNCHER_METRICS if job.code else 0)
+    if len(names) > left:
+        rule = f"{len(names)} metrics; a tuning job takes {all_of_them} (DG), which leaves {left}"
+        yield Problem(("metrics",), rule, "remove some")
 
 
 def _strategy(job: Job, tuning: Tuning) -> Iterator[Problem]:
@@ -167,11 +168,11 @@ def _strategy(job: Job, tuning: Tuning) -> Iterator[Problem]:
 
 def _names(job: Job) -> Iterator[Problem]:
     attempts = 1 if job.attempts == "auto" else len(job.attempts)
-    most = MOST_NAME - len("-yymmdd-hhmmss-") - len(str(attempts - 1)) - len("b")
-    if len(job.name) > most:
+    left = MOST_NAME - len("-yymmdd-hhmmss-") - len(str(attempts - 1)) - len("b")
+    if len(job.name) > left:
         yield Problem(
             ("name",),
-            f"{len(job.name)} characters; with tuning at most {most}, because a tuning job adds the time and the "
+            f"{len(job.name)} characters; with tuning at most {left}, because a tuning job adds the time and the "
             f"attempt to it and has {MOST_NAME} (API)",
             "rename the job",
         )
@@ -189,12 +190,29 @@ def _not_with(job: Job) -> Iterator[Problem]:
     for index, attempt in enumerate([] if job.attempts == "auto" else job.attempts):
         if attempt.keep_alive_seconds:
             yield _cold(("attempts", index, "keep_alive_seconds"))
-        if len(job.environment | attempt.environment) > MOST_VARIABLES:
+        if len(job.environment | attempt.environment) > most("tuning.environment"):
             yield _environment(("attempts", index, "environment"))
-    if len(job.environment) > MOST_VARIABLES:
+    if len(job.environment) > most("tuning.environment"):
         yield _environment(("environment",))
+    yield from _arguments(job)
     if job.resources.remote_debug:
         yield Problem(("resources", "remote_debug"), "training jobs of a tuning job have none (API)", "remove it")
+
+
+def _arguments(job: Job) -> Iterator[Problem]:
+    """With tuning they travel as one hyperparameter, in JSON as Terraform writes it."""
+    if job.code is None:
+        return
+    isolated = ["--isolated"] if job.resources.network_isolation else []
+    told = ["--entry-point", job.code.entry_point, *isolated, "--", *job.code.arguments]
+    text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    size, longest = len(text) + 5 * sum(text.count(letter) for letter in "<>&"), most("hyperparameters.*.value")
+    if size > longest:
+        yield Problem(
+            ("code", "arguments"),
+            f"{size} characters together; with tuning they travel as one hyperparameter, which has {longest} (API)",
+            "shorten them",
+        )
 
 
 def _cold(field: Key) -> Problem:
@@ -208,6 +226,6 @@ def _cold(field: Key) -> Problem:
 def _environment(field: Key) -> Problem:
     return Problem(
         field,
-        f"more than {MOST_VARIABLES} variables; a tuning job takes 48 (API), and Sagefit sets one of them",
+        f"more than {most('tuning.environment')} variables; a tuning job takes 48 (API), and Sagefit sets one of them",
         "put the rest into a file of the code",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sagefit.planning.cost import attempt_usd, is_estimated, repeats_note, usd_per_hour, worst_case_usd
 from sagefit.planning.job_plan import JobPlan, plan
-from sagefit.planning.limits import check_allowed, check_max_price
+from sagefit.planning.limits import allowed_problems, check_max_price
 from sagefit.planning.on_cpu import predicted_on_cpu
 from sagefit.planning.planned import PlannedAttempt
 from sagefit.planning.steps import step_as_attempt
@@ -15,8 +15,8 @@ from sagefit.planning.steps import step_as_attempt
 __all__ = [
     "JobPlan",
     "PlannedAttempt",
+    "allowed_problems",
     "attempt_usd",
-    "check_allowed",
     "check_max_price",
     "is_estimated",
     "plan",

@@ -11,6 +11,7 @@ from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.images import processor_problems
+from sagefit.job.limits import most as most_of
 from sagefit.job.problem import Problem
 from sagefit.job.source import Key
 from sagefit.job.values import duration
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 LOOKS = 2600
 """How often a run may look at its training jobs: 25,000 events in a history, 9 for a look, the rest for all else."""
+LOOKS_PLANNED, LEAST_INTERVAL = 2000, 30
+"""An interval that is left out is the seconds of all attempts over this many looks, and no fewer than 30."""
+YEAR = 365 * 86400
 REQUEST_BYTES = 131_072
 """Half of what may pass between two states: a description repeats the request, with what AWS and the run add to it."""
 DEFINITION_BYTES = 1_048_576
-MOST_HYPERPARAMETERS, MOST_VARIABLES = 100, 99  # of one training job; Sagefit adds a variable of its own
 
 
 def check_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[PlannedAttempt]) -> None:
@@ -54,6 +57,14 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[P
             f"{duration(longest)} that its steps and attempts may take together",
             f"raise it to {duration(math.ceil(longest / LOOKS))} or more, remove it, or lower resources.max_runtime",
         )
+    deadline = LOOKS * (interval or max(LEAST_INTERVAL, math.ceil(longest / LOOKS_PLANNED)))
+    if deadline > YEAR:
+        yield Problem(
+            ("resources", "max_runtime"),
+            f"the steps and attempts may take {duration(longest)} together, to which a run adds 30 % for delays; an "
+            "execution may take a year (Step Functions)",
+            "lower it, max_wait or max_pending, or remove attempts",
+        )
     total = 0
     for index, attempt in enumerate(attempts):
         field: Key = ("attempts", index) if job.attempts != "auto" else ("hyperparameters",)
@@ -62,8 +73,8 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[P
             job.environment | attempt.environment,
         )
         for what, table, most in (
-            ("hyperparameters", hyperparameters, MOST_HYPERPARAMETERS),
-            ("environment", environment, MOST_VARIABLES),
+            ("hyperparameters", hyperparameters, most_of("hyperparameters")),
+            ("environment", environment, most_of("environment")),
         ):
             if len(table) > most:
                 yield Problem(
@@ -128,19 +139,31 @@ def check_max_price(plan: JobPlan, region: str) -> None:
         )
 
 
-def check_allowed(plan: JobPlan, allowed: Collection[str]) -> None:
-    """Refuse steps and attempts on types that the platform does not allow; an empty ``allowed`` allows all.
+def allowed_problems(plan: JobPlan, allowed: Collection[str]) -> Iterator[Problem]:
+    """Steps and attempts on types that the platform does not allow; an empty ``allowed`` allows all.
 
     Attempts are made without the platform, so that they are the same in every account; what an account leaves out is
-    for the job file to say. Raises SagefitError (exit code 2).
+    for the job file to say.
     """
     job = plan.job
-    for attempt in (*plan.steps, *plan.attempts):
+    for field, attempt in _places(plan):
         other = [each.instance_type for each in attempt.instances if each.instance_type not in allowed]
         if allowed and other:
-            raise SagefitError(
-                f"{display(job.path)}: {attempt.label} runs on {', '.join(other)}, and the platform "
-                f"{job.platform} allows {', '.join(sorted(allowed))} only",
-                hint="list the types to choose from in resources.instance_type, or extend the platform's "
+            yield Problem(
+                field,
+                f"{attempt.label} runs on {', '.join(other)}, and the platform {job.platform} allows "
+                f"{', '.join(sorted(allowed))} only",
+                "list the types to choose from in resources.instance_type, or extend the platform's "
                 "allowed_instance_types",
             )
+
+
+def _places(plan: JobPlan) -> Iterator[tuple[Key, PlannedAttempt]]:
+    """Each step and attempt, and where the job file says on what it runs."""
+    for index, step in enumerate(plan.steps):
+        yield ("processing", index, "resources", "instance_type"), step
+    groups, written = plan.job.resources.instance_groups, plan.job.written_attempts or []
+    for index, attempt in enumerate(plan.attempts):
+        own = index < len(written) and written[index].instance_type
+        shared: Key = ("resources", "instance_groups" if groups else "instance_type")
+        yield ("attempts", index, "instance_type") if own else shared, attempt

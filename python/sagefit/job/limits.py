@@ -1,0 +1,54 @@
+"""How large a field of a job may be, and which letters it may have: ``modules/training-job/limits.json``.
+
+A row names the field in the job file and in Terraform, its bound, and where the bound comes from. Both rule books read
+it: the module's validations, and here the types of the job file and the rules between its fields.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from sagefit.paths import LIMITS_JSON
+
+
+class Limit(NamedTuple):
+    """One row. ``least`` and ``most`` count what ``of`` says; ``words`` say which texts ``pattern`` lets through.
+
+    The parts of ``field`` are those of the job file, with ``*`` for every entry of a list and every key of a mapping,
+    and ``value`` behind that for what stands under the key.
+    """
+
+    field: str
+    terraform: str
+    of: Literal["characters", "entries", "number", "seconds"]
+    source: str
+    least: int | None = None
+    most: int | None = None
+    pattern: str | None = None
+    words: str = ""
+
+
+@cache
+def limits() -> dict[str, Limit]:
+    """All rows, by the job file's field."""
+    return {row["field"]: Limit(**row) for row in json.loads(LIMITS_JSON.read_text(encoding="utf-8"))}
+
+
+def most(field: str) -> int:
+    """The upper bound of a field that has one."""
+    found = limits()[field].most
+    if found is None:
+        raise KeyError(f"{field} has no upper bound")
+    return found
+
+
+def bounded(field: str) -> Any:
+    """The bound of a field as pydantic takes it: ``Annotated[str, bounded("description")]``."""
+    row = limits()[field]
+    if row.of in ("number", "seconds"):
+        return Field(ge=row.least, le=row.most)
+    return Field(min_length=row.least, max_length=row.most, pattern=row.pattern)

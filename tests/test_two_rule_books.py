@@ -1,0 +1,182 @@
+"""The job file and ``modules/training-job`` refuse the same: every run of the module's tests, asked of Sagefit.
+
+What a run gives the module is written as the job file that would render to it. Where the module refuses it, Sagefit
+does before Terraform starts, with file, field, rule and knob; where the module plans it, Sagefit does too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sagefit import deploy
+from sagefit.errors import SagefitError
+from sagefit.job import load_job
+from sagefit.job.limits import limits
+from sagefit.job.model import Job
+from sagefit.paths import ROOT, TRAINING_JOB_MODULE
+from sagefit.planning import plan
+from sagefit.platform import Platform
+from terraform.as_job import as_job
+from terraform.runs import Run, TestFile, test_files
+from terraform_console import evaluate
+
+#: Where the fields of a variable stand in a job file, if not under its own name.
+PLACES = {
+    "environment": ("environment", "attempts"),
+    "hyperparameters": ("hyperparameters", "attempts"),
+    "channels": ("inputs", "hyperparameters"),
+    "metric_definitions": ("metrics",),
+    "resources": ("resources", "attempts", "inputs"),
+    "attempts": ("attempts", "resources", "inputs"),
+    "code": ("code", "inputs"),
+    "tuning": (
+        "tuning",
+        "hyperparameters",
+        "attempts",
+        "metrics",
+        "environment",
+        "name",
+        "schedule",
+        "code",
+        "resources",
+    ),
+}
+_PLATFORM = "it is the platform's document that is wrong, which Sagefit reads when it is fetched"
+_WARNING = "a warning, which ends no plan"
+TERRAFORM_ALONE = {
+    "channel_has_one_source": "a job file has one uri for S3 and for local data",
+    "platform_schema": _PLATFORM,
+    "platform_account_id_pattern": _PLATFORM,
+    "platform_role_arn_pattern": _PLATFORM,
+    "policy_of_the_role_fits_iam": "how long a policy is, is known when Terraform has written it",
+    "runtime_above_the_default_quota": _WARNING,
+    "pending_limit_on_a_cpu_instance": _WARNING,
+    "encryption_with_one_instance": _WARNING,
+}
+JOB_FILE_ALONE = {
+    "a_warm_pool_lends_its_shape": "what is rendered says how large the disk of every attempt is",
+    "training_jobs_without_a_launcher_share_no_checkpoints": "a framework's image trains nothing without a script",
+}
+_VARIABLES = re.compile(r"^( *)variables \{\n(.*?)^\1\}", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run of the module's tests, and the values of the variables that it gives."""
+
+    run: Run
+    variables: dict[str, Any]
+
+
+def _body(text: str) -> str:
+    found = _VARIABLES.search(text)
+    return found[2] if found else ""
+
+
+def runs() -> list[tuple[TestFile, Run]]:
+    """Those of the module itself, not of one that calls it."""
+    files = [file for file in test_files(ROOT) if file.root == TRAINING_JOB_MODULE.relative_to(ROOT)]
+    return [(file, run) for file in files for run in file.runs if run.source == "."]
+
+
+RUNS = {f"{file.path.name.split('.')[0]}-{run.name}": (file, run) for file, run in runs()}
+EXCEPTIONS = [key for key, (_, run) in RUNS.items() if run.name in {**TERRAFORM_ALONE, **JOB_FILE_ALONE}]
+REFUSED = [key for key, (_, run) in RUNS.items() if run.expects and key not in EXCEPTIONS]
+PLANNED = [key for key, (_, run) in RUNS.items() if not run.expects and key not in EXCEPTIONS]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Asked]:
+    """All runs; Terraform works out their values, in one process."""
+    folder = tmp_path_factory.mktemp("values")
+    files = list(dict.fromkeys(file.path for file, _ in RUNS.values()))
+    heads = {file.path: _body(file.head) for file, _ in RUNS.values()}
+    text = [f"locals {{\n  head_{files.index(path)} = {{\n{body}}}\n}}\n" for path, body in heads.items()]
+    for number, (file, run) in enumerate(RUNS.values()):
+        head = f"local.head_{files.index(file.path)}"
+        body = re.sub(r"\bvar\.", f"{head}.", _body(run.text))
+        text.append(f"locals {{\n  run_{number} = merge({head}, {{\n{body}}})\n}}\n")
+    (folder / "main.tf").write_text("".join(text), encoding="utf-8")
+    # In JSON one by one: a list of objects would have to have one type.
+    values = evaluate(folder, f"[{', '.join(f'jsonencode(local.run_{number})' for number in range(len(RUNS)))}]")
+    return {key: Asked(RUNS[key][1], json.loads(value)) for key, value in zip(RUNS, values, strict=True)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Beside the files that the runs name."""
+    shutil.copytree(TRAINING_JOB_MODULE / "tests", tmp_path / "tests")
+    return tmp_path
+
+
+def answer(folder: Path, variables: dict[str, Any]) -> str:
+    """What Sagefit says of the job file of these variables; empty where it takes it."""
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(as_job(variables), sort_keys=False, allow_unicode=True), encoding="utf-8")
+    document = {name: value for name, value in variables["platform"].items() if name in Platform.model_fields}
+    try:
+        deploy.check(plan(load_job(path)), Platform.model_validate({"schema_": 1} | document))
+    except SagefitError as error:
+        return str(error)
+    return ""
+
+
+def problems(said: str) -> Iterator[tuple[str, str]]:
+    """The lines with a field, each with the line of its knob."""
+    return ((rule, knob) for rule, knob in pairwise(said.splitlines()) if re.match(r"\S*job\.yaml(:\d+)?: ", rule))
+
+
+def test_exceptions_are_of_runs() -> None:
+    assert {*TERRAFORM_ALONE, *JOB_FILE_ALONE} == {RUNS[key][1].name for key in EXCEPTIONS}
+    assert len(REFUSED) > 200
+
+
+@pytest.mark.parametrize("run", REFUSED)
+def test_what_the_module_refuses_is_refused_before(run: str, folder: Path, asked: dict[str, Asked]) -> None:
+    it = asked[run]
+    try:
+        said = answer(folder, it.variables)
+    except KeyError as unknown:
+        pytest.fail(f"no job file has {unknown}: give the run a place in TERRAFORM_ALONE")
+    told = list(problems(said))
+    assert told, said or "Sagefit takes it"
+    assert all(knob.startswith("  ") and knob.strip() for _, knob in told), said
+    subjects = [subject.removeprefix("var.") for subject in it.run.expects if subject.startswith("var.")]
+    places = [place for subject in subjects for place in PLACES.get(subject, (subject,))]
+    named = [rule.split(": ")[1].split(".")[0].split("[")[0] for rule, _ in told]
+    assert not places or {*places} & {*named}, said
+
+
+@pytest.mark.parametrize("run", PLANNED)
+def test_what_the_module_plans_is_taken(run: str, folder: Path, asked: dict[str, Asked]) -> None:
+    try:
+        assert answer(folder, asked[run].variables) == ""
+    except KeyError:
+        return  # a variable that no job file has
+
+
+@pytest.mark.parametrize("run", EXCEPTIONS)
+def test_an_exception_is_still_one(run: str, folder: Path, asked: dict[str, Asked]) -> None:
+    try:
+        refused = answer(folder, asked[run].variables) != ""
+    except KeyError:
+        refused = False
+    assert refused == (RUNS[run][1].name in JOB_FILE_ALONE)
+
+
+def test_rows_of_the_table_are_of_fields_of_a_job_file() -> None:
+    assert {row.field.split(".")[0] for row in limits().values()} <= set(Job.model_fields)
+    for row in limits().values():
+        assert row.source
+        assert row.pattern is None or row.words, f"{row.field}: say which texts the pattern lets through"
+        assert row.least is not None or row.most is not None
