@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
+from sagefit.job.limits import in_job_words
 from sagefit.job.upload_rules import check_texts
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
@@ -21,9 +23,15 @@ from sagefit.platform import Platform, load_platform
 from sagefit.platform_rules import platform_problems
 from sagefit.running import running_runs
 from sagefit.target import Target
-from sagefit.terraform import Plan, Terraform
+from sagefit.terraform import Plan, Terraform, TerraformError
 
 _GOES = frozenset({"replace", "delete"})
+# What a rule of the module says, without what Terraform says of the rule.
+_REFUSED = re.compile(
+    r"^(?:Invalid value for variable|Resource precondition failed)(?: \([^)]*\))?: (?P<told>.*?)"
+    r"(?=\n\nThis was checked by|\n(?:Invalid value for variable|Resource precondition failed)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,8 @@ def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False) -> Pla
     with terraform.held():
         if not (destroy and job.tfvars.exists()):
             write(job_plan)
-        plan = terraform.plan(destroy=destroy)
+        with _in_words_of(job):
+            plan = terraform.plan(destroy=destroy)
         removed = takes_from_runs((change.address, [change.action]) for change in plan.changes)
         note = {"inputs": _inputs(job_plan, destroy=destroy), "removed": removed, "destroy": destroy}
         _note(plan.path).write_text(json.dumps(note), encoding="utf-8")
@@ -118,6 +127,25 @@ def check(job_plan: JobPlan, platform: Platform) -> None:
         raise job.refusal(found)
     check_max_price(job_plan, platform.region)
     check_texts(job)
+
+
+@contextlib.contextmanager
+def _in_words_of(job: Job) -> Iterator[None]:
+    """What only the module can refuse, told with the file, the line and the names of the job file."""
+    try:
+        yield
+    except TerraformError as error:
+        told = [match["told"].strip() for match in _REFUSED.finditer(error.message)]
+        if not told:
+            raise
+        rows = [_placed(job, in_job_words(text)) for text in dict.fromkeys(told)]
+        raise SagefitError("\n".join(rows), hint=f"correct {display(job.path)}") from error
+
+
+def _placed(job: Job, told: str) -> str:
+    first = re.split(r"[\[:,]", told, maxsplit=1)[0]
+    line = job.line(tuple(first.split(".")))
+    return f"{display(job.path)}{f':{line}' if line else ''}: {told}"
 
 
 def takes_from_runs(changes: Iterable[tuple[str, Sequence[str]]]) -> bool:

@@ -132,6 +132,20 @@ def test_a_second_run_applies_nothing(world: World) -> None:
     assert not {a for a in writes if a.startswith(("CreateState", "UpdateState", "PutRole", "CreateRole", "PutParam"))}
 
 
+def test_what_terraform_alone_can_refuse_is_told_in_the_words_of_the_job_file(world: World, tmp_path: Path) -> None:
+    """A policy that is too long is known when it is written."""
+    bucket = "sagefit-dev-123456789012-us-east-1-data"
+    inputs = {f"part-{index}": f"s3://{bucket}/{index}/{'long-name/' * 90}" for index in range(12)}
+    job = write_job(tmp_path, {"name": "wide", "inputs": inputs})
+    line = next(n for n, text in enumerate(job.read_text(encoding="utf-8").splitlines(), 1) if text == "inputs:")
+    said = world.sagefit("plan", job, check=2).err
+    assert f"digits.yaml:{line}: inputs, processing[*].inputs: the policy of the job's role has about" in said
+    assert "Give prefixes one parent, or set resources.role" in said
+    assert "correct " in said
+    assert "main.tf" not in said
+    assert "channels" not in said
+
+
 def test_apply_takes_exactly_the_saved_plan(world: World, scratch: Path) -> None:
     assert "no saved plan" in world.sagefit("apply", scratch, check=2).err
     script = scratch.with_name("src") / "train.py"

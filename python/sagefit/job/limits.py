@@ -7,6 +7,7 @@ it: the module's validations, and here the types of the job file and the rules b
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -44,6 +45,31 @@ def most(field: str) -> int:
     if found is None:
         raise KeyError(f"{field} has no upper bound")
     return found
+
+
+def in_job_words(text: str) -> str:
+    """A message of the module with the job file's names for its fields.
+
+    >>> in_job_words("resources.poll_seconds, channels[*].s3_uri: too many")
+    'resources.poll_interval, inputs[*].uri: too many'
+    """
+    return _terraform_names().sub(lambda found: _OWN_NAMES.get(found[0]) or _job_names()[found[0]], text)
+
+
+_OWN_NAMES = {"channels[*].local_path": "inputs[*].uri", "channels": "inputs"}
+
+
+@cache
+def _job_names() -> dict[str, str]:
+    """Fields of the module that have another name in a job file."""
+    names = {row.terraform: row.field.replace(".*", "[*]") for row in reversed(limits().values())}
+    return {theirs: ours for theirs, ours in names.items() if theirs != ours}
+
+
+@cache
+def _terraform_names() -> re.Pattern[str]:
+    names = sorted({*_job_names(), *_OWN_NAMES}, key=len, reverse=True)
+    return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, names))})(?!\w)")
 
 
 def bounded(field: str) -> Any:
