@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,8 +61,11 @@ MORE_TRAPS = (
 
 # YAML may carry control characters and those that turn the direction of text; a job file may not.
 _UNSEEN = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+_TYPOGRAPHIC = re.compile("[\u201c\u201d\u201e\u00ab\u2018\u2019\u201a].*[\u201c\u201d\u00bb\u2018\u2019]", re.DOTALL)
+"""Text in quotes that YAML takes for letters: refused where nothing else quotes it."""
 _characters = st.characters(exclude_categories=["Cc", "Cs"], exclude_characters=_UNSEEN, include_characters="\t\n")
 _pieces = st.text(_characters, max_size=12) | st.sampled_from(TRAPS + MORE_TRAPS)
+_zones = st.sampled_from(("UTC", "Europe/Berlin", "Asia/Kathmandu"))
 _tag = st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}\Z")
 _name = st.from_regex(r"\A[a-z0-9](-?[a-z0-9]){0,9}\Z")
 
@@ -72,7 +76,15 @@ def text(least: int = 0, most: int = 200, *, without: str = "") -> st.SearchStra
     if most >= 2500:
         joined |= st.builds(str.__mul__, _pieces, st.integers(100, 1000))
     kept = joined.map(lambda found: "".join(c for c in found if c not in without)[:most])
-    return kept.filter(lambda found: len(found) >= least)
+    return kept.filter(lambda found: len(found) >= least and not _TYPOGRAPHIC.fullmatch(found))
+
+
+def _is_regex(found: str) -> bool:
+    try:
+        re.compile(found)
+    except re.error:
+        return False
+    return True
 
 
 def table(keys: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -202,13 +214,13 @@ def jobs() -> st.SearchStrategy[Spec]:
             "hyperparameters": _hyperparameters,
             "environment": _environment,
             "metrics": st.lists(
-                st.fixed_dictionaries({"name": text(1, 255), "regex": text(1, 500)}),
+                st.fixed_dictionaries({"name": text(1, 255), "regex": text(1, 500).filter(_is_regex)}),
                 max_size=2,
                 unique_by=lambda metric: metric["name"],
             ),
             "resources": _resources,
             "schedule": st.just("rate(1 day)")
-            | st.fixed_dictionaries({"expression": st.just("cron(0 6 * * ? *)")}, optional={"timezone": text()}),
+            | st.fixed_dictionaries({"expression": st.just("cron(0 6 * * ? *)")}, optional={"timezone": _zones}),
             "max_price": st.floats(0.01, 1e9),
             "tags": _tags,
         },

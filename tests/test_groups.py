@@ -54,7 +54,7 @@ def write(folder: Path, changes: dict[str, Any] | None = None) -> str:
             {"resources.instance_groups.0.instance_type": "auto"},
             "resources.instance_groups[0].instance_type",
             "does not know what each of them does",
-            "instances.csv",
+            "name the type",
         ),
         (
             {"resources.instance_groups": [{"name": f"g{i}", "instance_type": "ml.m5.large"} for i in range(6)]},

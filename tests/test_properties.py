@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from job_strategies import STYLES, Spec, any_job, jobs, prepare, write_spec
 from sagefit.job import load_job
-from sagefit.job.model import Attempt, Channel, Image, Job, Resources
+from sagefit.job.model import OLDER_NAMES, Attempt, Channel, Image, Job, Resources
 from sagefit.job.values import Code
 from sagefit.paths import JOB_ROOT
 from sagefit.planning import plan
@@ -173,7 +173,8 @@ def written_out(spec: Spec) -> Spec:
     for name in ("max_runtime", "poll_interval"):
         if long["resources"][name] is not None:
             long["resources"][name] = f"{long['resources'][name]}s"
-    long["attempts"] = [defaults(Attempt) | attempt for attempt in spec["attempts"]]
+    newer = [{OLDER_NAMES.get(name, name): value for name, value in each.items()} for each in spec["attempts"]]
+    long["attempts"] = [defaults(Attempt) | attempt for attempt in newer]
     long["inputs"] = {
         name: defaults(Channel) | (channel if isinstance(channel, dict) else {"uri": channel})
         for name, channel in spec.get("inputs", {}).items()

@@ -48,7 +48,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("resources.instance_count", "2", "whole number"),
     ("resources.instance_type", "ml.m5.lrage", "did you mean ml.m5.large?"),
     ("resources.volume_size_gb", 0, "below the least value"),
-    ("attempts.0.spot", True, "max_wait_seconds"),
+    ("attempts.0.spot", True, "needs max_wait"),
     ("attempts.0.instance_type", "ml.nothing", "no instance type"),
     ("attempts.0.next", {"disk": "nowhere"}, "no attempt is named"),
     ("attempts.0.next", {"gravity": "nowhere"}, "is not one of"),

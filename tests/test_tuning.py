@@ -61,7 +61,11 @@ def test_a_search_is_loaded(tmp_path: Path) -> None:
         ({"tuning.ranges.rate": {"min": 2, "max": 2}}, "tuning.ranges.rate", "is not below max"),
         ({"tuning.ranges.rate.min": 0}, "tuning.ranges.rate", "numbers above 0 only"),
         ({"tuning.ranges.rate": {"min": 0.5, "max": 1, "scaling": "ReverseLogarithmic"}}, "ranges.rate", "below 1"),
-        ({"tuning.ranges.epochs": [1, 2]}, "hyperparameters.epochs", "is searched by tuning.ranges and set here too"),
+        (
+            {"tuning.ranges.epochs": [1, 2]},
+            "hyperparameters.epochs",
+            "is searched by tuning.ranges.epochs and set here too",
+        ),
         ({"attempts.1.hyperparameters": {"depth": 2}}, "attempts[1].hyperparameters.depth", "is searched"),
         ({"hyperparameters": {f"h{n}": 1 for n in range(95)}}, "tuning.ranges", "would have 101 hyperparameters"),
         ({"tuning.objective.metric": "score"}, "tuning.objective.metric", "'score' is not among metrics: loss"),

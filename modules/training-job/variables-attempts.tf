@@ -144,8 +144,8 @@ variable "attempts" {
   }
 
   validation {
-    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= local._limits["attempts.*.keep_alive_seconds"].most && floor(a.keep_alive_seconds) == a.keep_alive_seconds])
-    error_message = "attempts[*].keep_alive_seconds: a whole number from 0 to ${local._limits["attempts.*.keep_alive_seconds"].most} (API)."
+    condition     = alltrue([for a in var.attempts : a.keep_alive_seconds >= 0 && a.keep_alive_seconds <= local._limits["attempts.*.warm_pool"].most && floor(a.keep_alive_seconds) == a.keep_alive_seconds])
+    error_message = "attempts[*].keep_alive_seconds: a whole number from 0 to ${local._limits["attempts.*.warm_pool"].most} (API)."
   }
 
   validation {

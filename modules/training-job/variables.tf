@@ -252,7 +252,7 @@ variable "schedule" {
 
   validation {
     condition     = can(regex(local._limits["schedule.expression"].pattern, try(var.schedule.expression, "rate(1 day)")))
-    error_message = "schedule.expression: write rate(...), cron(...) or at(...), as EventBridge Scheduler does."
+    error_message = "schedule.expression: write ${local._limits["schedule.expression"].words}, as EventBridge Scheduler does: cron(...) has six fields, and of day and weekday one is ?."
   }
 }
 

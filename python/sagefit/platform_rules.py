@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from sagefit.job import Job
 from sagefit.job.images import region_problems
+from sagefit.job.key import Key
 from sagefit.job.limit_rules import argument_problems, express_problems
 from sagefit.job.limits import most
 from sagefit.job.problem import Problem
 from sagefit.job.roles import role_problems
-from sagefit.job.source import Key
 from sagefit.job.upload_rules import outside_problems
 from sagefit.planning import JobPlan, allowed_problems
 from sagefit.platform import Platform

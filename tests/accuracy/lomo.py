@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from accuracy.runs import Run
+from sagefit.job.memory_model import Stack
 from sagefit.memory import GIB, bounds, forget, vision, vision_fit
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES
-from sagefit.memory.workload import Stack
 
 FITTED: Stack = "ms-swift"
 CANDIDATES = range(14, 46, 2)

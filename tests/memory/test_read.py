@@ -11,7 +11,8 @@ import pytest
 from job_files import write_job
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import Job, load_job
-from sagefit.memory.knobs import DEFAULTS, name_of
+from sagefit.job.other_names import KNOBS
+from sagefit.memory.knobs import name_of
 from sagefit.memory.read import read
 from sagefit.memory.workload import GIB, Measured, Tabular, Transformer, Vision
 from sagefit.paths import ROOT
@@ -199,7 +200,7 @@ def test_a_remedy_finds_the_spelling_of_the_job(tmp_path: Path) -> None:
 
 
 def test_every_default_name_belongs_to_one_knob() -> None:
-    names = [name for spelt in DEFAULTS.values() for name in spelt]
+    names = [name for spelt in KNOBS.values() for name in spelt]
     assert len(names) == len(set(names))
 
 
@@ -488,8 +489,13 @@ def changed(**fields: Any) -> dict[str, Any]:
         (changed(params=float("nan")), "memory.model.params", "no finite number", "write a number"),
         (changed(params=float("inf")), "memory.model.params", "no finite number", "write a number"),
         (changed(params=0), "memory.model.params", "not above 0", "raise it"),
-        (changed(params=7), "memory.model.params", "7 parameters are fewer than 32 layers", "7.0e9"),
-        (changed(params="7B"), "memory.model.params", "must be a number, and '7B' is given", "correct it"),
+        (
+            changed(params=7),
+            "memory.model.params",
+            "7 parameters are fewer than 32 layers",
+            "7000000000, if these are billions",
+        ),
+        (changed(params="7B"), "memory.model.params", "must be a number, and '7B' is given", "write 7000000000"),
         (changed(params=1e15), "memory.model.params", "above the limit", "lower it"),
         (changed(layers=10_001), "memory.model.layers", "above the limit, 10000", "lower it"),
         (changed(layers=-1), "memory.model.layers", "below the least value, 1", "raise it"),
@@ -536,8 +542,13 @@ def changed(**fields: Any) -> dict[str, Any]:
         ({"cpu_offload": "optimizer", "stack": "deepspeed"}, "memory.cpu_offload", "sharding is none", "zero1"),
         ({"knobs": {"colour": "x"}}, "memory.knobs.colour", "is not one of", ""),
         ({"knobs": {"micro_batch": "epoch"}}, "memory.knobs.micro_batch", "no", "did you mean epochs?"),
-        ({"knobs": {"micro_batch": "bs"}}, "memory.knobs.micro_batch", "neither the job nor an attempt", "add it"),
-        ({"sharding": "fsdp"}, "memory.sharding", "'fsdp' is not one of", "write zero3"),
+        (
+            {"knobs": {"micro_batch": "bs"}},
+            "memory.knobs.micro_batch",
+            "neither the job nor an attempt",
+            "add hyperparameters.bs",
+        ),
+        ({"sharding": "fsdp"}, "memory.sharding", "'fsdp' is not one of", "did you mean zero3?"),
         (
             {"gradient_checkpointing": "ful"},
             "memory.gradient_checkpointing",
@@ -564,4 +575,4 @@ def test_a_contradiction_in_the_numbers_is_a_note(tmp_path: Path) -> None:
 
 def test_the_names_of_hyperparameters_are_documented() -> None:
     page = (ROOT / "docs/job-file.md").read_text(encoding="utf-8")
-    assert [name for spelt in DEFAULTS.values() for name in spelt if f"`{name}`" not in page] == []
+    assert [name for spelt in KNOBS.values() for name in spelt if f"`{name}`" not in page] == []

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from accuracy.lomo import ratios
 from accuracy.runs import transformer_runs, vision_runs
 from accuracy.verdicts import verdicts
+from sagefit.job.memory_model import Sharding
 from sagefit.memory import GIB, Placement, Prediction, Transformer, Workload, bounds, predict
 from sagefit.memory.architecture import count_params
 from sagefit.memory.stacks import PROFILES
-from sagefit.memory.workload import Sharding
 
 ONE = Placement(1, 1, "A100")
 LLAMA_3B = Transformer(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sagefit.job.memory_model import Optimizer, Precision, Sharding, Stack
 from sagefit.memory import Placement, Vision, Workload, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.vision_fit import fit
 from sagefit.memory.vision_models import MIB, table
-from sagefit.memory.workload import Optimizer, Precision, Sharding, Stack
 
 A100, L40S = Placement(1, 1, "A100"), Placement(1, 1, "L40S")
 RESNET50 = Workload(model=Vision("resnet50", 224), optimizer="sgd-momentum", micro_batch=128, stack="plain-torch")

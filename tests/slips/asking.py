@@ -13,7 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 import yaml
@@ -71,9 +71,13 @@ class Answer:
 @cache
 def slips() -> tuple[Slip, ...]:
     """All rows, in the order of the files."""
-    rows = [row for path in sorted(HERE.glob("*.yaml")) for row in yaml.safe_load(path.read_text("utf-8"))]
-    lists = ("remove", "says", "never")
-    return tuple(Slip(**{key: tuple(value) if key in lists else value for key, value in row.items()}) for row in rows)
+    files = [yaml.safe_load(path.read_text("utf-8")) for path in sorted(HERE.glob("*.yaml"))]
+    return tuple(_slip(row) for rows in files for row in rows)
+
+
+def _slip(row: dict[str, Any]) -> Slip:
+    remove, says, never = (tuple(row.pop(name, ())) for name in ("remove", "says", "never"))
+    return Slip(**row, remove=remove, says=says, never=never)
 
 
 def prepare(folder: Path) -> None:

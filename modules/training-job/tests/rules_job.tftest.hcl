@@ -316,6 +316,36 @@ run "schedule_expression_pattern" {
   expect_failures = [var.schedule]
 }
 
+run "schedule_cron_of_five_fields" {
+  command = plan
+
+  variables {
+    schedule = { expression = "cron(0 3 * * *)" }
+  }
+
+  expect_failures = [var.schedule]
+}
+
+run "schedule_cron_of_day_and_weekday" {
+  command = plan
+
+  variables {
+    schedule = { expression = "cron(0 3 1 * MON *)" }
+  }
+
+  expect_failures = [var.schedule]
+}
+
+run "schedule_rate_without_a_unit" {
+  command = plan
+
+  variables {
+    schedule = { expression = "rate(12h)" }
+  }
+
+  expect_failures = [var.schedule]
+}
+
 run "at_most_50_tags" {
   command = plan
 

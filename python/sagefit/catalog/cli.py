@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sagefit.catalog import store
-from sagefit.catalog.instances import instances, suggest
+from sagefit.catalog.instances import instances
 from sagefit.catalog.prices import REFERENCE_REGION, checked_region, price
 from sagefit.catalog.view import Row, as_json, legend, table
 from sagefit.console import AWS, cloud_name, command, err, out
 from sagefit.errors import FAILED, REFUSED, SagefitError
+from sagefit.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import boto3
@@ -132,10 +132,9 @@ def _known(name: str) -> str:
     ml_type = name if name.startswith("ml.") else f"ml.{name}"
     if ml_type in instances():
         return ml_type
-    near = suggest(ml_type)
     raise SagefitError(
         f"{name}: no instance type that SageMaker trains on",
-        hint=f"did you mean {near}?" if near else f"see {command('catalog', 'show')}",
+        hint=did_you_mean(ml_type, instances(), f"see {command('catalog', 'show')}"),
     )
 
 
@@ -144,10 +143,7 @@ def _one_of(option: str, name: str | None, known: Collection[str]) -> str | None
     spelt = {each.lower(): each for each in known}
     if name is None or name.lower() in spelt:
         return name and spelt[name.lower()]
-    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.4)
-    hint = (
-        f"did you mean {' or '.join(spelt[each] for each in near)}?" if near else f"one of {', '.join(sorted(known))}"
-    )
+    hint = did_you_mean(name, known, f"one of {', '.join(sorted(known))}", most=3)
     raise SagefitError(f"{option} {name}: no training instance is of that kind", hint=hint)
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -132,12 +131,6 @@ def instances(*, packaged: bool = False) -> dict[str, Instance]:
                     efa=specs.efa,
                 )
     return table
-
-
-def suggest(ml_type: str) -> str | None:
-    """The known instance type that looks most like ``ml_type``."""
-    close = difflib.get_close_matches(ml_type, instances(), n=1, cutoff=0.6)
-    return close[0] if close else None
 
 
 def _instance(row: dict[str, str]) -> Instance:

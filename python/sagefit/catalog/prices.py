@@ -8,7 +8,6 @@ and says so. Spot has no price of its own: SageMaker bills fewer seconds at this
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from pathlib import Path
 from sagefit.catalog import store
 from sagefit.catalog.instances import Instance, instances
 from sagefit.errors import SagefitError
+from sagefit.nearest import did_you_mean
 
 REFERENCE_REGION = "us-east-1"
 """The only region whose ratio of SageMaker's prices to those of EC2 is established."""
@@ -61,8 +61,8 @@ def checked_region(name: str) -> str:
     """``name``, where it may be one of a region: new ones come, so no list is kept. Else raises SagefitError."""
     if _REGION.fullmatch(name):
         return name
-    near = difflib.get_close_matches(name, {region for _, region in _published()}, n=1)
-    meant = f"did you mean {near[0]}?" if near else f"regions have names such as {REFERENCE_REGION}"
+    known = sorted({region for _, region in _published()})
+    meant = did_you_mean(name, known, f"regions have names such as {REFERENCE_REGION}")
     raise SagefitError(f"region {name}: no name of an AWS region", hint=meant)
 
 

@@ -15,6 +15,7 @@ from sagefit.console import command, err
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.job.pinned import pin_note
+from sagefit.job.remarks import remarks
 from sagefit.job.upload_rules import check_texts
 from sagefit.paths import display
 from sagefit.planning import JobPlan
@@ -141,4 +142,6 @@ def _plan(reference: str) -> JobPlan:
     job = load_job(reference)
     if note := pin_note(job):
         err.print(f"note: {note}", markup=False, soft_wrap=True)
+    for remark in job.told(list(remarks(job))):
+        err.print(f"look again: {remark}", markup=False, soft_wrap=True)
     return plan_of(job)

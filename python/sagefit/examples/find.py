@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from sagefit.errors import SagefitError
 from sagefit.job.load import job_files
+from sagefit.nearest import did_you_mean
 from sagefit.paths import EXAMPLES
 
 FAULTS = "faults.yaml"
@@ -94,7 +94,4 @@ def chosen(names: Sequence[str], among: Sequence[Example]) -> list[Example]:
 
 def no_such(what: str, name: str, known: Sequence[str]) -> SagefitError:
     """The error about a name that is not among ``known``."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return SagefitError(
-        f"no {what} {name!r}", hint=f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    )
+    return SagefitError(f"no {what} {name!r}", hint=did_you_mean(name, known, f"there are: {', '.join(known)}"))

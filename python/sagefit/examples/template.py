@@ -13,7 +13,7 @@ import yaml
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.examples.find import Example, all_examples, no_such
 from sagefit.job import job_names
-from sagefit.job.source import Key
+from sagefit.job.key import Key
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOBS, display
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sagefit.catalog import instances, suggest
+from sagefit.job.instance_types import type_problems
+from sagefit.job.key import Key
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
@@ -40,14 +40,11 @@ def _groups(job: Job) -> Iterator[Problem]:
         field: Key = (*_GROUPS, index)
         if names.index(group.name) != index:
             yield Problem((*field, "name"), f"{group.name!r} is the name of an earlier group", "rename it")
-        if group.instance_type not in instances():
-            near = suggest(group.instance_type)
-            yield Problem(
-                (*field, "instance_type"),
-                f"{group.instance_type!r} is no instance type that SageMaker trains on; the types of groups are "
-                "written out, because Sagefit does not know what each of them does",
-                f"did you mean {near}?" if near else "see modules/training-job/instances.csv",
-            )
+        if group.instance_type == "auto":
+            message = "the types of groups are written out, because Sagefit does not know what each of them does"
+            yield Problem((*field, "instance_type"), message, "name the type, such as ml.m5.xlarge")
+        else:
+            yield from type_problems((*field, "instance_type"), group.instance_type)
     total = sum(group.instance_count for group in job.resources.instance_groups)
     if total > job.resources.instance_quota:
         yield Problem(
@@ -81,9 +78,9 @@ def _attempts(job: Job) -> Iterator[Problem]:
                     "every attempt of a job with instance groups runs on those groups",
                     "remove it, or replace resources.instance_groups by an instance_type",
                 )
-        if attempt.keep_alive_seconds:
+        if attempt.warm_pool:
             yield Problem(
-                ("attempts", index, "keep_alive_seconds"),
+                ("attempts", index, "warm_pool"),
                 "SageMaker keeps no warm pool of instance groups (DG)",
                 "remove it, or replace resources.instance_groups by an instance_type",
             )

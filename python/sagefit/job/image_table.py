@@ -6,6 +6,7 @@ The table is the Terraform module's own, ``modules/training-job/images.json``, w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +31,11 @@ class Family:
         """What a job file may say as version, the short forms first."""
         return (*self.aliases, *self.versions)
 
+    @property
+    def newest(self) -> str:
+        """The newest of `known`."""
+        return max(self.known, key=numbers)
+
     def exact(self, version: str | None) -> str | None:
         """The version that ``version`` stands for, None being the only one there is; None where the table has none."""
         if version is None:
@@ -40,6 +46,11 @@ class Family:
     def regions(self, version: str) -> list[str]:
         """The regions in which AWS publishes an exact ``version``, sorted."""
         return sorted(set(self.accounts) - self.absent.get(version, frozenset()))
+
+
+def numbers(version: str) -> list[int]:
+    """The numbers of a version, for an order of them."""
+    return [int(number) for number in re.findall(r"\d{1,9}", version)]
 
 
 @cache

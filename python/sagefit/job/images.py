@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 from sagefit.catalog import instances
-from sagefit.job.image_table import Family, algorithms, frameworks
+from sagefit.job.image_table import Family, algorithms, frameworks, numbers
+from sagefit.job.key import Key
 from sagefit.job.model import Image, Job
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
+from sagefit.nearest import did_you_mean
 
 DOCKERFILE = "Dockerfile"
 _OLD_PYTHONS = ("py2", "py27", "py36", "py37")
@@ -123,7 +123,7 @@ def _uri_problems(uri: str) -> Iterator[Problem]:
 def _repository_problems(job: Job, image: Image) -> Iterator[Problem]:
     if (image.tag is None) == (image.digest is None):
         message = "a repository needs a tag or a digest, and not both"
-        yield Problem(("image",), message, "add image.tag or image.digest")
+        yield Problem(("image", "repository"), message, "add image.tag or image.digest, and keep one", alone=True)
     if image.tag is not None and not re.fullmatch(r"\w[\w.-]{0,127}", image.tag, re.ASCII):
         message = "a tag has 1 to 128 letters, digits, underscores, dots and hyphens, and begins with no dot or hyphen"
         yield Problem(("image", "tag"), message, "rename it")
@@ -152,12 +152,12 @@ def _build_problems(job: Job, build: str, image: Image) -> Iterator[Problem]:
 def _known_problems(job: Job, way: str, name: str, families: Mapping[str, Family]) -> Iterator[Problem]:
     family, image = families.get(name), job.image
     if family is None:
-        knob = _nearest_word(name, families) or f"known: {', '.join(sorted(families))}; {_OTHER}"
+        knob = did_you_mean(name, families, f"known: {', '.join(sorted(families))}; {_OTHER}")
         yield Problem(("image", way), f"{name!r} {_NOT_IN_TABLE}", knob)
         return
     version = image.version
     if version is None and len(family.versions) > 1:
-        newest = max(family.known, key=_numbers)
+        newest = family.newest
         yield Problem(("image",), f"{way} {name!r} has no version", f"add image.version; the newest known is {newest}")
         return
     if name == "xgboost" and version in ("1", "latest"):
@@ -181,19 +181,10 @@ def _known_problems(job: Job, way: str, name: str, families: Mapping[str, Family
         yield Problem(("image", "version"), message, "choose a newer version")
 
 
-def _nearest_word(given: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(given, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
-
-
 def _nearest_version(given: str, known: Iterable[str]) -> str:
     """The version whose numbers are the least away from those of ``given``, the first of them counting most."""
-    numbers = _numbers(given)
-    newest = max(known, key=_numbers)
-    if not numbers or numbers > _numbers(newest):
+    wanted = numbers(given)
+    newest = max(known, key=numbers)
+    if not wanted or wanted > numbers(newest):
         return newest
-    return min(known, key=lambda version: [abs(a - b) for a, b in zip_longest(numbers, _numbers(version), fillvalue=0)])
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d{1,9}", version)]
+    return min(known, key=lambda version: [abs(a - b) for a, b in zip_longest(wanted, numbers(version), fillvalue=0)])

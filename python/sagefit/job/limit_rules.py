@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sagefit.job.image_table import algorithms, writes_checkpoints
+from sagefit.job.key import Key
 from sagefit.job.left_out import LeftOut, always_left_out
 from sagefit.job.limits import limits, most
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 from sagefit.job.values import duration
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def _metrics(job: Job) -> Iterator[Problem]:
     count = Counter(metric.name for metric in job.metrics)
     for index, metric in enumerate(job.metrics):
         if count[metric.name] > 1 and [m.name for m in job.metrics].index(metric.name) != index:
-            yield Problem(("metrics", index, "name"), f"{metric.name!r} is the name of an earlier metric", "rename it")
+            yield Problem(
+                ("metrics", index, "name"), f"{metric.name!r} is already the name of an earlier metric", "rename it"
+            )
     if job.metrics and job.code is None and job.image.algorithm is not None:
         yield Problem(("metrics",), "a built-in algorithm defines its own metrics", "remove them, or bring code")
 
@@ -133,7 +135,7 @@ def _spot(job: Job) -> Iterator[Problem]:
         return
     places: list[tuple[Key, int | None]] = [(("resources", "max_wait"), job.resources.max_wait)]
     for index, attempt in enumerate([] if job.attempts == "auto" else job.attempts):
-        places.append((("attempts", index, "max_wait_seconds"), attempt.max_wait_seconds))
+        places.append((("attempts", index, "max_wait"), attempt.max_wait))
     for field, wait in places:
         if wait and wait > LONGEST_SPOT_WAIT:
             yield Problem(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Tag
 
+from sagefit.job.forms import MAPPING, TEXT, either, of_family
 from sagefit.job.values import Fields, Number, Seconds
 
 Layers = Annotated[int, Field(ge=1, le=10_000)]
@@ -17,6 +18,27 @@ Batch = Annotated[int, Field(ge=1, le=10_000_000)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Gib = Annotated[Number, Field(ge=0, le=1e9)]
 
+Method = Literal["full", "lora", "qlora"]
+Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
+Optimizer = Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"]
+Attention = Literal["eager", "sdpa", "flash"]
+Sharding = Literal["none", "zero1", "zero2", "zero3"]
+LoraTargets = Literal["attention", "all-linear"]
+Offload = Literal["none", "optimizer", "parameters"]
+Loss = Literal["default", "standard", "chunked", "fused"]
+Stack = Literal[
+    "hf-trainer",
+    "hf-liger",
+    "ms-swift",
+    "torchtune",
+    "litgpt",
+    "torchtitan",
+    "deepspeed",
+    "megatron",
+    "plain-torch",
+    "tensorflow",
+    "unknown",
+]
 Checkpointing = Literal[True, False, "full", "selective"]
 
 Knob = Literal[
@@ -92,7 +114,16 @@ class MeasuredModel(Fields):
     host_gib: Annotated[Number, Field(gt=0, le=1e9)]
 
 
-Model = Annotated[TransformerModel | VisionModel | TabularModel | MeasuredModel, Field(discriminator="family")]
+FAMILIES = ("transformer", "vision", "convnet", "tabular", "measured")
+
+Model = Annotated[
+    Annotated[TransformerModel, Tag("<transformer>")]
+    | Annotated[VisionModel, Tag("<vision>")]
+    | Annotated[VisionModel, Tag("<convnet>")]
+    | Annotated[TabularModel, Tag("<tabular>")]
+    | Annotated[MeasuredModel, Tag("<measured>")],
+    of_family(),
+]
 
 
 class Loader(Fields):
@@ -121,39 +152,31 @@ class Trace(Fields):
 class Memory(Fields):
     """What the memory planner has to know. None stands for the hyperparameter, or for the documented default."""
 
-    model: str | Model | None = None
-    method: Literal["full", "lora", "qlora"] = "full"
+    model: (
+        Annotated[
+            Annotated[str, TEXT] | Annotated[Model, MAPPING],
+            either("a name, the path of a config.json, or a mapping with family and numbers"),
+        ]
+        | None
+    ) = None
+    method: Method = "full"
     lora_rank: Count | None = None
-    lora_targets: Literal["attention", "all-linear"] | None = None
+    lora_targets: LoraTargets | None = None
     base_dtype: Literal["default", "fp32", "16-bit"] = "default"
     head: Literal["lm", "classification"] | None = None
-    precision: Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"] | None = None
-    optimizer: Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"] | None = (
-        None
-    )
+    precision: Precision | None = None
+    optimizer: Optimizer | None = None
     micro_batch: Batch | None = None
     accumulation: Batch | None = None
     evaluation_batch: Batch | None = None
     sequence_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
     gradient_checkpointing: Checkpointing | None = None
-    attention: Literal["eager", "sdpa", "flash"] | None = None
-    loss: Literal["default", "standard", "chunked", "fused"] = "default"
-    sharding: Literal["none", "zero1", "zero2", "zero3"] = "none"
-    cpu_offload: Literal["none", "optimizer", "parameters"] = "none"
+    attention: Attention | None = None
+    loss: Loss = "default"
+    sharding: Sharding = "none"
+    cpu_offload: Offload = "none"
     world_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    stack: Literal[
-        "hf-trainer",
-        "hf-liger",
-        "ms-swift",
-        "torchtune",
-        "litgpt",
-        "torchtitan",
-        "deepspeed",
-        "megatron",
-        "plain-torch",
-        "tensorflow",
-        "unknown",
-    ] = "unknown"
+    stack: Stack = "unknown"
     loader: Loader | None = None
     dataset: Dataset | None = None
     head_room: Annotated[Number, Field(ge=0, le=0.9)] = 0.10

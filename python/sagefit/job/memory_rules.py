@@ -9,17 +9,18 @@ LoRA on int4 layers).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sagefit.job.memory_model import Memory, TabularModel, Trace, TransformerModel
 from sagefit.job.problem import Problem
+from sagefit.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
 
 _SAME_TABLE = 0.20  # relative difference beyond which two sizes are of two tables
+_IN_BILLIONS = 10_000
 _OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
 
 
@@ -51,7 +52,9 @@ def _transformer(model: TransformerModel) -> Iterator[Problem]:
         yield Problem(
             ("memory", "model", "params"),
             f"{model.params:g} parameters are fewer than {model.layers} layers of width {model.hidden_size} have",
-            "write all of them, for example 7.0e9",
+            f"write all of them: {model.params * 1e9:.12g}, if these are billions"
+            if model.params < _IN_BILLIONS
+            else "write all of them, for example 7.0e9",
         )
     if model.heads % kv_heads:
         yield Problem(
@@ -110,7 +113,7 @@ def _method(memory: Memory) -> Iterator[Problem]:
     if memory.method == "qlora" and memory.stack == "torchtitan":
         yield Problem(
             ("memory", "method"),
-            "torchtitan trains LoRA adapters and has no 4-bit weights for them",
+            "torchtitan has no qlora: it trains LoRA adapters, and has no 4-bit weights for them",
             "set method: lora, or another stack",
         )
     if memory.attention == "flash" and memory.precision == "fp32":
@@ -126,11 +129,12 @@ def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:
     known = list(dict.fromkeys((*job.hyperparameters, *(name for a in attempts for name in a.hyperparameters))))
     for knob, name in memory.knobs.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
             yield Problem(
                 ("memory", "knobs", knob),
                 f"neither the job nor an attempt has a hyperparameter {name!r}",
-                f"did you mean {near[0]}?" if near else "add it with the value that the script takes, or remove this",
+                did_you_mean(
+                    name, known, f"add hyperparameters.{name} with the value that the script takes, or remove this"
+                ),
             )
 
 

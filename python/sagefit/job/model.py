@@ -7,20 +7,22 @@ Every class refuses unknown keys, and nothing is converted silently: ``"3"`` is 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
 
 from sagefit.errors import SagefitError
+from sagefit.job.forms import LIST, MAPPING, TEXT, either
+from sagefit.job.key import Key, Lines
 from sagefit.job.left_out import always_left_out
 from sagefit.job.limits import bounded
 from sagefit.job.memory_model import Memory
-from sagefit.job.problem import Problem, refusal
+from sagefit.job.problem import Problem, refusal, told
 from sagefit.job.processing_model import Step
-from sagefit.job.source import Key, Lines, line_of
 from sagefit.job.tuning import Tuning
 from sagefit.job.uploads import Upload
-from sagefit.job.values import Code, Fields, Hyperparameter, PlatformName, Scalar, Seconds, Source
+from sagefit.job.values import Code, DurationOrName, Fields, Hyperparameter, PlatformName, Scalar, Seconds, Source
 from sagefit.paths import JOBS, display
 
 FailureClass = Literal[
@@ -95,7 +97,10 @@ class InstanceGroup(Fields):
 class Resources(Fields):
     """Where the job runs, how long, and how it is protected. Attempts may override parts of it."""
 
-    instance_type: str | Annotated[list[str], Field(min_length=1)] = "auto"
+    instance_type: Annotated[
+        Annotated[str, TEXT] | Annotated[list[str], Field(min_length=1), LIST],
+        either("one type, a list of types, or auto"),
+    ] = "auto"
     instance_count: Annotated[int, bounded("resources.instance_count")] = 1
     instance_groups: Annotated[list[InstanceGroup], bounded("resources.instance_groups")] = []
     instance_quota: Annotated[int, bounded("resources.instance_quota")] = 20
@@ -104,7 +109,7 @@ class Resources(Fields):
     max_runtime: Annotated[Seconds, bounded("resources.max_runtime")] = 86400
     max_wait: Annotated[Seconds, bounded("resources.max_wait")] | None = None
     max_pending: Annotated[Seconds, bounded("resources.max_pending")] | None = None
-    warm_pool: Seconds | str | None = None
+    warm_pool: DurationOrName | None = None
     max_keep_alive: Annotated[Seconds, bounded("resources.max_keep_alive")] = 3600
     checkpoints: bool = True
     checkpoint_local_path: str = "/opt/ml/checkpoints"
@@ -137,6 +142,15 @@ class MetricDefinition(Fields):
     regex: Annotated[str, bounded("metrics.*.regex")]
 
 
+OLDER_NAMES = {
+    "keep_alive_seconds": "warm_pool",
+    "max_runtime_seconds": "max_runtime",
+    "max_wait_seconds": "max_wait",
+    "max_pending_seconds": "max_pending",
+}
+"""Names of an attempt's fields that files of earlier versions have, and what they are called now."""
+
+
 class Attempt(Fields):
     """One way to run the job. What is left out comes from ``resources``."""
 
@@ -148,11 +162,23 @@ class Attempt(Fields):
     hyperparameters: dict[str, Hyperparameter] = {}
     environment: dict[str, Scalar] = {}
     volume_size_gb: Annotated[int, bounded("resources.volume_size_gb")] | None = None
-    keep_alive_seconds: Annotated[Seconds, bounded("attempts.*.keep_alive_seconds")] | None = None
-    max_runtime_seconds: Annotated[Seconds, bounded("resources.max_runtime")] | None = None
-    max_wait_seconds: Annotated[Seconds, bounded("resources.max_wait")] | None = None
-    max_pending_seconds: Annotated[Seconds, bounded("resources.max_pending")] | None = None
+    warm_pool: Annotated[Seconds, bounded("attempts.*.warm_pool")] | None = None
+    max_runtime: Annotated[Seconds, bounded("resources.max_runtime")] | None = None
+    max_wait: Annotated[Seconds, bounded("resources.max_wait")] | None = None
+    max_pending: Annotated[Seconds, bounded("resources.max_pending")] | None = None
     next: dict[FailureClass, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _newer_names(cls, given: Any) -> Any:
+        """Fields that earlier versions called otherwise in an attempt than in ``resources``."""
+        if not isinstance(given, dict):
+            return given
+        for older, newer in OLDER_NAMES.items():
+            if older in given and newer in given:
+                names = {"one": newer, "other": older}
+                raise PydanticCustomError("two_names", "{other} is an older name of {one}, and both are given", names)
+        return {OLDER_NAMES.get(name, name): value for name, value in given.items()}
 
 
 class Schedule(Fields):
@@ -171,7 +197,10 @@ class Job(Fields):
     code: Code | None = None
     image: Image
     processing: Annotated[list[Step], bounded("processing")] = []
-    inputs: Annotated[dict[str, str | Channel], bounded("inputs")] = {}
+    inputs: Annotated[
+        dict[str, Annotated[Annotated[str, TEXT] | Annotated[Channel, MAPPING], either("a uri, a path, or a mapping")]],
+        bounded("inputs"),
+    ] = {}
     hyperparameters: dict[str, Hyperparameter] = {}
     environment: dict[str, Scalar] = {}
     resources: Resources = Resources()
@@ -179,12 +208,21 @@ class Job(Fields):
     max_price: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     memory: Memory | None = None
     tuning: Tuning | None = None
-    attempts: Literal["auto"] | Annotated[list[Attempt], bounded("attempts")] = "auto"
-    schedule: str | Schedule | None = None
+    attempts: Annotated[
+        Annotated[Literal["auto"], TEXT] | Annotated[list[Attempt], bounded("attempts"), LIST],
+        either("auto, or a list of attempts"),
+    ] = "auto"
+    schedule: (
+        Annotated[
+            Annotated[str, TEXT] | Annotated[Schedule, MAPPING],
+            either("rate(...), cron(...), at(...), or a mapping with expression and timezone"),
+        ]
+        | None
+    ) = None
     tags: dict[str, str] = {}
 
     _path: Path = PrivateAttr()
-    _lines: Lines = PrivateAttr(default_factory=dict)
+    _lines: Lines = PrivateAttr(default_factory=Lines)
 
     @property
     def path(self) -> Path:
@@ -243,8 +281,20 @@ class Job(Fields):
 
     def line(self, field: Key) -> int | None:
         """The line of ``field`` in the file, or of what stands around it."""
-        return line_of(self._lines, field)
+        return self._lines.of(field)
+
+    def line_exactly(self, field: Key) -> int | None:
+        """The line of ``field``; None where it is not written."""
+        return self._lines.get(field)
+
+    def written(self, field: Key) -> str | None:
+        """The letters of a value without quotes, as they stand in the file; None for any other."""
+        return self._lines.plain.get(field)
 
     def refusal(self, found: list[Problem]) -> SagefitError:
         """The error about what later rooms find wrong with the file, with its lines."""
         return refusal(self.path, self._lines, found)
+
+    def told(self, found: list[Problem]) -> list[str]:
+        """What later rooms find, with its lines, for a screen."""
+        return told(self.path, self._lines, found)

@@ -14,12 +14,12 @@ from dataclasses import replace
 from functools import cache
 
 from sagefit.job.image_table import processing
+from sagefit.job.key import Key
 from sagefit.job.limits import most
 from sagefit.job.model import Channel, Image, Job, Resources
 from sagefit.job.problem import Problem
 from sagefit.job.processing_model import Step
 from sagefit.job.rules import problems
-from sagefit.job.source import Key
 from sagefit.job.upload_rules import not_local
 from sagefit.job.values import as_text
 from sagefit.paths import TRAINING_JOB_MODULE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
+from sagefit.job.forms import MAPPING, TEXT, either
 from sagefit.job.limits import bounded
 from sagefit.job.values import Code, Fields, Scalar, Seconds, Source
 
@@ -48,7 +49,12 @@ class Step(Fields):
     name: Annotated[str, bounded("processing.*.name")]
     image: StepImage
     code: Code | None = None
-    inputs: Annotated[dict[str, str | StepInput], bounded("processing.*.inputs")] = {}
+    inputs: Annotated[
+        dict[
+            str, Annotated[Annotated[str, TEXT] | Annotated[StepInput, MAPPING], either("a uri, a path, or a mapping")]
+        ],
+        bounded("processing.*.inputs"),
+    ] = {}
     outputs: Annotated[list[str], bounded("processing.*.outputs")]
     environment: dict[str, Scalar] = {}
     resources: StepResources

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from sagefit.job.key import Key
 from sagefit.job.model import Job
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 
 _FIELD: Key = ("resources", "role")
 _SHARED = 'or set resources.role to "shared" if the role of all jobs may use it'

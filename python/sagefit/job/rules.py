@@ -13,20 +13,25 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
-from sagefit.catalog import instances, suggest
+from sagefit.catalog import instances
+from sagefit.job.addresses import S3_URI, missing_path, names_in, no_s3_uri, path_knob
 from sagefit.job.environment import reserved
 from sagefit.job.groups import group_problems
 from sagefit.job.images import image_problems, processor_problems
+from sagefit.job.instance_types import type_problems
+from sagefit.job.key import Key, dotted
 from sagefit.job.limit_rules import text_problems
 from sagefit.job.limits import most
 from sagefit.job.memory_rules import memory_problems
-from sagefit.job.model import Attempt, Channel, Job, Schedule
-from sagefit.job.problem import Problem
-from sagefit.job.secrets import looks_secret, secret
-from sagefit.job.source import Key
+from sagefit.job.metrics import metric_problems
+from sagefit.job.model import Attempt, Channel, Job
+from sagefit.job.problem import Problem, secret
+from sagefit.job.schedules import schedule_problems
+from sagefit.job.secrets import looks_secret
 from sagefit.job.tuning_rules import tuning_problems
 from sagefit.job.upload_rules import not_local
-from sagefit.job.values import Code, as_text, duration
+from sagefit.job.values import Code, as_text, as_written
+from sagefit.nearest import did_you_mean
 
 _OWN_CHANNELS = {"code", "sagefit"}
 
@@ -43,6 +48,8 @@ def problems(job: Job) -> Iterator[Problem]:
     yield from memory_problems(job)
     yield from tuning_problems(job)
     yield from group_problems(job)
+    yield from schedule_problems(job)
+    yield from metric_problems(job)
     if job.attempts != "auto":
         yield from _attempts(job, job.attempts)
     elif not job.resources.instance_groups:
@@ -57,7 +64,7 @@ def _code(job: Job) -> Iterator[Problem]:
         yield Problem(
             ("code", "source_dir"),
             f"the folder {job.code.source_dir!r} does not exist (looked for {folder})",
-            "paths are relative to the job file",
+            path_knob(job, job.code.source_dir),
         )
         return
     script = (folder / job.code.entry_point).resolve()
@@ -65,7 +72,7 @@ def _code(job: Job) -> Iterator[Problem]:
         yield Problem(
             ("code", "entry_point"),
             f"no file {job.code.entry_point!r} in {job.code.source_dir!r}",
-            "name a script inside code.source_dir",
+            did_you_mean(job.code.entry_point, names_in(folder), "name a script inside code.source_dir"),
         )
 
     if job.resources.network_isolation and _is(folder / "requirements.txt", Path.is_file):
@@ -112,13 +119,9 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
     mode = channel.mode or job.resources.input_mode
     if channel.is_local:
         if channel.uri is not None and not (channel.uri and _is(job.local(channel.uri), Path.exists)):
-            yield Problem(
-                field,
-                f"the local path {channel.uri!r} does not exist (looked for {job.local(channel.uri)})",
-                "paths are relative to the job file; data in S3 starts with s3://",
-            )
-    elif channel.uri is not None and not re.fullmatch(r"s3://[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9](/.*)?", channel.uri):
-        yield Problem(field, f"{channel.uri!r} is no S3 uri", "write s3://bucket/prefix/ or a local path")
+            yield missing_path(job, field, channel.uri)
+    elif channel.uri is not None and not re.fullmatch(S3_URI, channel.uri):
+        yield no_s3_uri(field, channel.uri)
     if not channel.is_local:
         yield from not_local(field, channel)
     if channel.file_system is not None:
@@ -127,7 +130,11 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
         if not channel.file_system.directory_path.startswith("/"):
             yield Problem((*field, "file_system", "directory_path"), "starts with a slash", "write the absolute path")
     if channel.s3_data_type == "AugmentedManifestFile" and mode != "Pipe":
-        yield Problem(field, "an augmented manifest is read in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+        yield Problem(
+            field,
+            f"an AugmentedManifestFile is read in Pipe mode only, and the mode is {mode}",
+            f"set inputs.{name}.mode to Pipe",
+        )
     if channel.s3_data_type != "S3Prefix" and (channel.uri is None or channel.is_local):
         yield Problem(
             (*field, "s3_data_type"),
@@ -141,11 +148,13 @@ def _channel(job: Job, name: str, channel: Channel) -> Iterator[Problem]:
             "set both or neither",
         )
     if mode == "FastFile" and channel.s3_data_type != "S3Prefix":
-        yield Problem(field, "FastFile mode reads an S3Prefix only", f"set inputs.{name}.mode to File")
+        message = f"FastFile mode reads an S3Prefix only, and s3_data_type is {channel.s3_data_type}"
+        yield Problem(field, message, f"set inputs.{name}.mode to File or Pipe")
     if mode == "FastFile" and channel.uri and not channel.is_local and not channel.uri.endswith("/"):
         yield Problem((*field, "uri"), "FastFile mode needs a prefix that ends with a slash", "add the slash")
     if mode != "Pipe" and "Gzip" in (channel.compression or ""):
-        yield Problem(field, "compression is undone in Pipe mode only", f"set inputs.{name}.mode to Pipe")
+        message = f"Gzip is undone in Pipe mode only, and the mode is {mode}"
+        yield Problem((*field, "compression"), message, f"set inputs.{name}.mode to Pipe, or remove it")
     if mode != "Pipe" and channel.record_wrapper == "RecordIO":
         yield Problem(field, "RecordIO wrapping exists in Pipe mode only", f"set inputs.{name}.mode to Pipe")
 
@@ -166,7 +175,12 @@ def _texts(job: Job) -> Iterator[Problem]:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
             if why := reserved(key):
-                yield Problem(field, f"no job sets this variable: {why}", "rename it, or remove it")
+                knob = (
+                    "remove it: the job's execution role says what it may do"
+                    if "rights" in why
+                    else "rename it, or remove it"
+                )
+                yield Problem(field, f"no job sets this variable: {why}", knob)
     for key, value in job.tags.items():
         yield from _text(("tags", key), "tags", key, value)
     for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):
@@ -201,9 +215,9 @@ def _resources(job: Job) -> Iterator[Problem]:
     resources = job.resources
     if isinstance(resources.instance_type, list):
         for index, ml_type in enumerate(resources.instance_type):
-            yield from _instance_type(("resources", "instance_type", index), ml_type)
+            yield from type_problems(("resources", "instance_type", index), ml_type)
     elif resources.instance_type != "auto":
-        yield from _instance_type(("resources", "instance_type"), resources.instance_type)
+        yield from type_problems(("resources", "instance_type"), resources.instance_type)
     yield from _instance_count(job, ("resources", "instance_count"), resources.instance_count)
     alone = job.attempts == "auto"
     any_spot = resources.spot or (job.attempts != "auto" and any(attempt.spot for attempt in job.attempts))
@@ -219,8 +233,7 @@ def _resources(job: Job) -> Iterator[Problem]:
     if isinstance(resources.warm_pool, int) and resources.warm_pool > resources.max_keep_alive:
         yield Problem(
             ("resources", "warm_pool"),
-            f"keeps the instance {duration(resources.warm_pool)}; the default quota of SageMaker is 1 h",
-            "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+            *_too_warm(resources.warm_pool, resources.max_keep_alive),
         )
     place, longest = resources.checkpoint_local_path, most("resources.checkpoint_local_path")
     if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place):
@@ -229,13 +242,10 @@ def _resources(job: Job) -> Iterator[Problem]:
             f"an absolute path of at most {longest} characters, without . and .. and double slashes",
             "write it out, such as /opt/ml/checkpoints",
         )
-    schedule = job.schedule.expression if isinstance(job.schedule, Schedule) else job.schedule
-    if schedule is not None and not re.fullmatch(r"(rate|cron|at)\(.+\)", schedule):
-        yield Problem(
-            ("schedule",), f"{schedule!r} is not rate(...), cron(...) or at(...)", "write for example rate(1 day)"
-        )
     if (resources.subnet_ids is None) != (resources.security_group_ids is None):
-        yield Problem(("resources", "subnet_ids"), "subnets and security groups go together", "give both or none")
+        given, other = ("subnet_ids", "security_group_ids")[:: 1 if resources.subnet_ids else -1]
+        message = "subnets and security groups go together, and only one of them is given"
+        yield Problem(("resources", given), message, f"add resources.{other}, or remove both")
     if resources.remote_debug and resources.network_isolation:
         yield Problem(
             ("resources", "remote_debug"),
@@ -271,9 +281,9 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
     for index, attempt in enumerate(attempts):
         field: Key = ("attempts", index)
         if names.index(attempt.name) != index:
-            yield Problem((*field, "name"), f"{attempt.name!r} is the name of an earlier attempt", "rename it")
+            yield Problem((*field, "name"), f"{attempt.name!r} is already the name of an earlier attempt", "rename it")
         if attempt.instance_type is not None:
-            yield from _instance_type((*field, "instance_type"), attempt.instance_type)
+            yield from type_problems((*field, "instance_type"), attempt.instance_type)
         elif not job.resources.instance_groups and (not isinstance(default, str) or default == "auto"):
             yield Problem(field, "no instance type", "add instance_type here or one type in resources.instance_type")
         yield from _instance_count(job, (*field, "instance_count"), attempt.instance_count or 1)
@@ -291,30 +301,37 @@ def _attempts(job: Job, attempts: list[Attempt]) -> Iterator[Problem]:
                 )
         spot = job.resources.spot if attempt.spot is None else attempt.spot
         # A wait and a runtime that both stand in resources were judged there.
-        own = attempt.max_wait_seconds is not None or attempt.max_runtime_seconds is not None
+        own = attempt.max_wait is not None or attempt.max_runtime is not None
         if own or not (spot and job.resources.max_wait):
             yield from _spot(
                 field,
                 spot=spot,
-                runtime=attempt.max_runtime_seconds or job.resources.max_runtime,
-                wait=attempt.max_wait_seconds or (job.resources.max_wait if spot else None),
-                names=("max_runtime_seconds", "max_wait_seconds"),
+                runtime=attempt.max_runtime or job.resources.max_runtime,
+                wait=attempt.max_wait or (job.resources.max_wait if spot else None),
+                names=("max_runtime", "max_wait"),
                 needs_wait=spot,
             )
         if attempt.spot:
             yield from _spot_extras((*field, "spot"), job, spot=True)
-        if attempt.keep_alive_seconds and spot:
+        if attempt.warm_pool and spot:
             yield Problem(
-                (*field, "keep_alive_seconds"),
+                (*field, "warm_pool"),
                 "SageMaker keeps no warm pool for managed spot training",
-                "set spot: false or remove keep_alive_seconds",
+                "set spot: false or remove warm_pool",
             )
-        if attempt.keep_alive_seconds and attempt.keep_alive_seconds > job.resources.max_keep_alive:
+        if attempt.warm_pool and attempt.warm_pool > job.resources.max_keep_alive:
             yield Problem(
-                (*field, "keep_alive_seconds"),
-                f"keeps the instance {duration(attempt.keep_alive_seconds)}; the default quota of SageMaker is 1 h",
-                "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+                (*field, "warm_pool"),
+                *_too_warm(attempt.warm_pool, job.resources.max_keep_alive),
             )
+
+
+def _too_warm(seconds: int, quota: int) -> tuple[str, str]:
+    return (
+        f"keeps the instance {as_written(seconds)}, and the quota that Sagefit counts with, resources.max_keep_alive, "
+        f"is {as_written(quota)} (SageMaker's default quota: 1h)",
+        "shorten it, or raise resources.max_keep_alive (at most 6h) when your quota allows",
+    )
 
 
 def _types(job: Job) -> Iterator[tuple[Key, str]]:
@@ -339,16 +356,6 @@ def _instance_count(job: Job, field: Key, count: int) -> Iterator[Problem]:
         )
 
 
-def _instance_type(field: Key, ml_type: str) -> Iterator[Problem]:
-    if ml_type not in instances():
-        near = suggest(ml_type)
-        yield Problem(
-            field,
-            f"{ml_type!r} is no instance type that SageMaker trains on",
-            f"did you mean {near}?" if near else "see modules/training-job/instances.csv",
-        )
-
-
 def _spot(
     field: Key, *, spot: bool, runtime: int, wait: int | None, names: tuple[str, str], needs_wait: bool
 ) -> Iterator[Problem]:
@@ -360,12 +367,14 @@ def _spot(
     elif spot and wait is not None and wait < runtime:
         yield Problem(
             (*field, wait_name),
-            f"{duration(wait)} is less than {runtime_name}, {duration(runtime)}; waiting includes running",
-            f"raise {wait_name} or lower {runtime_name}",
+            f"{as_written(wait)} is less than {runtime_name}, {as_written(runtime)}; waiting includes running",
+            f"raise {wait_name} to {as_written(runtime)} or more, or lower {runtime_name}",
         )
     elif needs_wait and wait is None:
         yield Problem(
-            (*field, "spot"), f"managed spot training needs {wait_name}", f"add {wait_name}, at least {runtime_name}"
+            (*field, "spot"),
+            f"managed spot training needs {wait_name}",
+            f"add {dotted((*field, wait_name))}: {as_written(runtime)} or more, which is {runtime_name}",
         )
 
 

@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from sagefit.job.model import Job
-from sagefit.job.values import NUMBER_PATTERN
+from sagefit.job.model import OLDER_NAMES, Job
+from sagefit.job.values import DURATION_TEXT, NUMBER_PATTERN, from_duration, from_exponent
 
-_TEXTS = {"integer": r"^(\s*\d+\s*[smhd]\s*)+$", "number": f"^{NUMBER_PATTERN}$"}
+_TEXTS: dict[Any, str] = {from_duration: DURATION_TEXT, from_exponent: f"^{NUMBER_PATTERN}$"}
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum"}
 
 
@@ -19,13 +19,16 @@ class _Schema(GenerateJsonSchema):
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         """The only converted values are durations and numbers with an exponent, which may be text."""
         number = self.generate_inner(schema["schema"])
-        return {"anyOf": [number, {"type": "string", "pattern": _TEXTS[number["type"]]}]}
+        pattern = _TEXTS.get(schema["function"]["function"])
+        return {"anyOf": [number, {"type": "string", "pattern": pattern}]} if pattern else number
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a job file. ``name`` is optional there: it defaults to the file's name."""
     document = TypeAdapter(Job).json_schema(schema_generator=_Schema)
     _put_limits(document)
+    attempt = document["$defs"]["Attempt"]["properties"]
+    attempt |= {older: {**attempt[newer], "deprecated": True} for older, newer in OLDER_NAMES.items()}
     document["required"] = [name for name in document["required"] if name != "name"]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "Sagefit job file"}
 

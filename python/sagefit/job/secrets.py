@@ -10,20 +10,9 @@ import json
 import re
 from functools import cache
 
-from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 from sagefit.paths import SECRETS_JSON
 
 _SECRET_NAME = {"password", "passwd", "secret", "token", "apikey", "credential", "credentials"}
-
-
-def secret(field: Key) -> Problem:
-    """The problem of a field whose value looks like a secret."""
-    return Problem(
-        field,
-        "the value looks like a secret, and job definitions, plans and logs are readable",
-        "keep it in Secrets Manager and let the script read it with the execution role",
-    )
 
 
 def looks_secret(name: str, value: str) -> bool:

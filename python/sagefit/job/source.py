@@ -12,11 +12,13 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from sagefit.errors import SagefitError
+from sagefit.job.key import Key, Lines, dotted
+from sagefit.job.other_names import place_of
+from sagefit.job.values import durations_meant
+from sagefit.job.yaml_faults import fault_of, trap_in
 from sagefit.paths import display
 
-Key = tuple[str | int, ...]
-Lines = dict[Key, int]
-
+_QUOTES = ("'", '"', "|", ">")
 _TAGS = {"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge"}
 _MOST_FOR_C = 10_000  # characters; libyaml's recursion is not guarded, and each level of nesting takes a character
 _MOST_BYTES = 500_000
@@ -33,14 +35,12 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
     Raises SagefitError for unreadable files, files of more than 500 kB, YAML errors, duplicate keys, keys that are no
     strings, characters that no screen shows, aliases that stand for too much, and documents that are no mapping.
     """
-    lines: Lines = {}
+    lines, text = Lines(), ""
     try:
         text = text_of(path)
         root = _compose(text)
         if not isinstance(root, yaml.MappingNode) or root.tag != "tag:yaml.org,2002:map":
-            raise SagefitError(
-                f"{display(path)}: a job file is a mapping of fields", hint="start from jobs/quickstart.yaml"
-            )
+            raise SagefitError(f"{display(path)}: {_no_mapping(root)}", hint="start from jobs/quickstart.yaml")
         _check_aliases(display(path), root)
         _index(display(path), root, (), lines)
         return SafeConstructor().construct_document(root), lines
@@ -49,9 +49,9 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
     except OSError as error:
         raise SagefitError(f"{display(path)}: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f":{mark.line + 1}" if mark else ""
-        raise SagefitError(f"{display(path)}{where}: not valid YAML: {error.problem or error.context}") from error
+        fault = fault_of(error, text)
+        where = f":{fault.line}" if fault.line else ""
+        raise SagefitError(f"{display(path)}{where}: {fault.message}", hint=fault.hint) from error
     except RecursionError as error:
         raise SagefitError(f"{display(path)}: nested too deeply, or an alias that holds itself") from error
     except yaml.YAMLError as error:  # control characters and the like have no mark
@@ -68,15 +68,6 @@ def text_of(path: Path) -> str:
             hint="put long texts into a file of the code or data",
         )
     return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def line_of(lines: Lines, key: Key) -> int | None:
-    """The line of ``key`` or of the nearest thing around it."""
-    while key:
-        if key in lines:
-            return lines[key]
-        key = key[:-1]
-    return None
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -131,7 +122,9 @@ def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
         kind = node.tag.rpartition(":")[2]
         raise SagefitError(f"{where}: {_start_of(node.value)} is no {kind}", hint="put it in quotes") from None
     if node.tag == "tag:yaml.org,2002:int" and ":" in node.value:
-        raise SagefitError(f"{where}: YAML reads {node.value} as a number in base 60", hint="put it in quotes")
+        meant = " or ".join(durations_meant(node.value))
+        said = f"if it is a duration, write {meant}; if it is text, put it in quotes" if meant else "put it in quotes"
+        raise SagefitError(f"{where}: YAML reads {node.value} as a number in base 60", hint=said)
 
 
 def _check_text(where: str, text: str) -> None:
@@ -147,12 +140,25 @@ def _start_of(text: str) -> str:
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
 
 
+def _no_mapping(root: yaml.Node | None) -> str:
+    if root is None:
+        return "a job file is a mapping of fields, and this one is empty: a job needs at least a platform and an image"
+    kind = {yaml.SequenceNode: "a list", yaml.ScalarNode: "one text"}.get(type(root), "something else")
+    return f"a job file is a mapping of fields, such as 'platform: dev', and this is {kind}"
+
+
 def _index(file: str, node: yaml.Node, prefix: Key, lines: Lines) -> None:
     start = f"{file}:{node.start_mark.line + 1}"
     if node.tag.rpartition(":")[2] not in _TAGS:
         raise SagefitError(f"{start}: the tag {node.tag!r} is not part of a job file", hint="remove it")
     if isinstance(node, yaml.ScalarNode):
-        _check_scalar(start, node)
+        _check_scalar(f"{start}: {dotted(prefix)}" if ":" in node.value else start, node)
+        if node.tag == "tag:yaml.org,2002:str":
+            lines.texts[prefix] = node.value
+        if node.style not in _QUOTES:
+            _check_trap(file, node, prefix, lines)
+            lines.plain[prefix] = node.value
+        lines[prefix] = max(lines.get(prefix, 0), node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             lines[(*prefix, index)] = child.start_mark.line + 1
@@ -165,11 +171,20 @@ def _index(file: str, node: yaml.Node, prefix: Key, lines: Lines) -> None:
                 raise SagefitError(f"{where}: YAML merge keys (<<) are not part of a job file; write the fields out")
             if key_node.tag != "tag:yaml.org,2002:str":
                 name = key_node.value if isinstance(key_node, yaml.ScalarNode) else "of a mapping or list"
-                raise SagefitError(f"{where}: the key {name!r} is not text", hint="put it in quotes")
+                home = place_of(prefix, name) if isinstance(key_node, yaml.ScalarNode) else None
+                hint = f'put it in quotes: "{name}"' + (f"; or did you mean {home}?" if home else "")
+                raise SagefitError(f"{where}: the key {name!r} is not text to YAML", hint=hint)
             _check_text(where, key_node.value)
             key = (*prefix, key_node.value)
             if key in lines:
-                dotted = ".".join(map(str, key))
-                raise SagefitError(f"{where}: {dotted} is given twice, first on line {lines[key]}", hint="remove one")
+                raise SagefitError(
+                    f"{where}: {dotted(key)} is given twice, first on line {lines[key]}", hint="remove one"
+                )
             lines[key] = line
             _index(file, child, key, lines)
+
+
+def _check_trap(file: str, node: yaml.ScalarNode, prefix: Key, lines: Lines) -> None:
+    fault = trap_in(node, lines.get(prefix, 0), in_list=bool(prefix) and isinstance(prefix[-1], int))
+    if fault:
+        raise SagefitError(f"{file}:{fault.line}: {dotted(prefix)}: {fault.message}", hint=fault.hint)

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from sagefit.job.forms import LIST, MAPPING, either
 from sagefit.job.limits import bounded
-from sagefit.job.values import Fields, Number, Scalar, Seconds, as_text
+from sagefit.job.values import Fields, Scalar, Seconds, WholeOrNumber, as_text
 
 Strategy = Literal["Bayesian", "Random", "Grid", "Hyperband"]
 Scaling = Literal["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"]
@@ -28,8 +29,8 @@ class Objective(Fields):
 class Range(Fields):
     """The numbers a hyperparameter may have, both ends included: whole ones where both ends are whole."""
 
-    min: int | Number
-    max: int | Number
+    min: WholeOrNumber
+    max: WholeOrNumber
     scaling: Scaling = "Auto"
 
     @property
@@ -49,7 +50,16 @@ class Tuning(Fields):
     max_runtime: Annotated[Seconds, bounded("tuning.max_runtime")] | None = None
     early_stopping: bool = False
     seed: Annotated[int, bounded("tuning.seed")] | None = None
-    ranges: Annotated[dict[str, Range | list[Scalar]], bounded("tuning.ranges")]
+    ranges: Annotated[
+        dict[
+            str,
+            Annotated[
+                Annotated[Range, MAPPING] | Annotated[list[Scalar], LIST],
+                either("a mapping with min and max, or a list of values"),
+            ],
+        ],
+        bounded("tuning.ranges"),
+    ]
 
     @property
     def combinations(self) -> int | None:

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sagefit.job.key import Key
 from sagefit.job.limit_rules import LAUNCHER_METRICS
 from sagefit.job.limits import most
-from sagefit.job.problem import Problem
-from sagefit.job.secrets import looks_secret, secret
-from sagefit.job.source import Key
+from sagefit.job.problem import Problem, secret
+from sagefit.job.secrets import looks_secret
 from sagefit.job.tuning import Range, Tuning
 from sagefit.job.values import as_text
 
@@ -110,7 +110,7 @@ def _fixed(job: Job, tuning: Tuning) -> Iterator[Problem]:
         ]
     for field, table in places:
         for name in sorted(tuning.ranges.keys() & table.keys()):
-            yield Problem((*field, name), "is searched by tuning.ranges and set here too", "remove one of them")
+            yield Problem((*field, name), f"is searched by tuning.ranges.{name} and set here too", "remove one of them")
     largest = max(len(job.hyperparameters | table) for _, table in places)
     total = largest + len(tuning.ranges) + own_hyperparameters(job)
     if total > most("hyperparameters"):
@@ -188,8 +188,8 @@ def _not_with(job: Job) -> Iterator[Problem]:
     if job.resources.warm_pool:
         yield _cold(("resources", "warm_pool"))
     for index, attempt in enumerate([] if job.attempts == "auto" else job.attempts):
-        if attempt.keep_alive_seconds:
-            yield _cold(("attempts", index, "keep_alive_seconds"))
+        if attempt.warm_pool:
+            yield _cold(("attempts", index, "warm_pool"))
         if len(job.environment | attempt.environment) > most("tuning.environment"):
             yield _environment(("attempts", index, "environment"))
     if len(job.environment) > most("tuning.environment"):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
+from sagefit.job.key import Key, dotted
 from sagefit.job.left_out import LeftOut, pattern_of
 from sagefit.job.model import Job
-from sagefit.job.problem import Problem, dotted
+from sagefit.job.problem import Problem
 from sagefit.job.project import FIELD, KERNEL, inside, named_folders, platform_file, project_of
 from sagefit.job.secret_texts import secrets_in
 from sagefit.job.secrets import secret_file
-from sagefit.job.source import Key
 from sagefit.job.uploads import MOST_FILES, Found, Look, Upload, kind_of, look
 from sagefit.job.values import Source
 from sagefit.paths import display
@@ -105,6 +105,11 @@ def _inside(job: Job, upload: Upload) -> Iterator[Problem]:
         yield Problem(upload.field, f"{name} is {kind}, and no file", _leave_out(upload, [pattern_of(name)]))
     yield from _foreign(upload, found.foreign)
     yield from _named_secrets(job, upload, found)
+    if not upload.is_code and not found.files and not found.links and not found.foreign:
+        message = f"{upload.written!r} is an empty folder: no file is in it"
+        if upload.path.is_dir() and any(path.is_file() for path in upload.path.rglob("*")):
+            message = f"exclude leaves no file of {upload.written!r}"
+        yield Problem(upload.field, message, "put the data there, or name another folder")
     size = sum(found.files.values())
     if len(found.files) > MOST_FILES:
         message = f"{upload.written!r} has {len(found.files):,} files, and Terraform uploads {MOST_FILES:,}"

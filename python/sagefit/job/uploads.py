@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sagefit.job.key import Key
 from sagefit.job.left_out import LeftOut, pattern_of
-from sagefit.job.source import Key
 
 MOST_FILES = 1000
 """Of one upload; ``modules/training-job/state-machine.tf`` refuses more."""

@@ -7,11 +7,22 @@ import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic_core import PydanticCustomError
+
+from sagefit.job.forms import one_of
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)\s*([smhd])")
 _MOST_DIGITS = 10
+_LONG_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+    **dict.fromkeys(("w", "wk", "week", "weeks"), 604800),
+}
 
+DURATION_TEXT = r"^(\s*\d+\s*[smhd]\s*)+$"
 NUMBER_PATTERN = r"\d+(\.\d*)?[eE]\d+"
 NAME_PATTERN = r"^[a-z0-9](-?[a-z0-9])*$"
 
@@ -54,34 +65,89 @@ class Source(Fields):
         return self.uri is not None and "://" not in self.uri
 
 
-def _seconds(value: Any) -> Any:
-    if isinstance(value, str):
-        parts = _DURATION.findall(value)
-        if not parts or _DURATION.sub("", value).strip() or any(len(number) > _MOST_DIGITS for number, _ in parts):
-            shown = value if len(value) <= 40 else f"{value[:40]}..."
-            raise ValueError(
-                f"{shown!r} is no duration; write for example 90s, 45m, 4h, 1h30m, 2d or a number of seconds"
-            )
-        return sum(int(number) * _UNITS[unit] for number, unit in parts)
-    return value
+def from_duration(value: Any) -> Any:
+    """Seconds of a duration in text; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    if (seconds := _duration(value)) is None:
+        shown = value if len(value) <= 40 else f"{value[:40]}..."
+        context = {"given": repr(shown), "meant": " or ".join(durations_meant(value))}
+        raise PydanticCustomError("no_duration", "{given} is no duration", context)
+    return seconds
 
 
-Seconds = Annotated[int, BeforeValidator(_seconds), Field(strict=True, ge=0)]
+def from_pool(value: Any) -> Any:
+    """Seconds of a duration in text; a name as it is."""
+    seconds = _duration(value) if isinstance(value, str) else None
+    return value if seconds is None else seconds
+
+
+def _duration(text: str) -> int | None:
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip() or any(len(number) > _MOST_DIGITS for number, _ in parts):
+        return None
+    return sum(int(number) * _UNITS[unit] for number, unit in parts)
+
+
+def durations_meant(text: str) -> list[str]:
+    """What people may mean by a duration in the words of another tool; nothing where that is unknown.
+
+    >>> durations_meant("4 hours"), durations_meant("PT1H30M"), durations_meant("1-12:00:00"), durations_meant("0:30")
+    (['4h'], ['1h30m'], ['1d12h'], ['30m', '30s'])
+    """
+    if clock := re.fullmatch(r"(?:(\d{1,4})-)?(\d{1,4}):([0-5]\d)(?::([0-5]\d))?", text.strip()):
+        days, first, second, third = (int(part) if part else 0 for part in clock.groups())
+        if clock[4] is None and clock[1] is None:  # hours and minutes for some, minutes and seconds for others
+            return [as_written(first * 3600 + second * 60), as_written(first * 60 + second)]
+        return [as_written(days * 86400 + first * 3600 + second * 60 + third)]
+    words = re.sub(r"^p(?=[\dt])|(?<=\d[dw])t|^t(?=\d)|\band\b|,", " ", text.strip().lower().removeprefix("pt"))
+    parts = re.findall(r"(\d{1,9}(?:\.\d{1,4})?)\s*([a-z]+)", words)
+    if not parts or re.sub(r"\d{1,9}(?:\.\d{1,4})?\s*[a-z]+", "", words).strip():
+        return []
+    if not all(unit in _LONG_UNITS for _, unit in parts):
+        return []
+    return [as_written(round(sum(float(number) * _LONG_UNITS[unit] for number, unit in parts)))]
+
+
+def as_written(seconds: int) -> str:
+    """``seconds`` as a job file has them: ``4h``, ``1h30m``."""
+    text = ""
+    for unit, size in reversed(_UNITS.items()):
+        count, seconds = divmod(seconds, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
+
+
+Seconds = Annotated[int, Field(strict=True, ge=0), one_of("a duration", int), BeforeValidator(from_duration)]
 """A duration: seconds, or text such as ``4h`` or ``1h30m``."""
 
+DurationOrName = Annotated[int | str, one_of("the name of a pool, or a duration", int, str), BeforeValidator(from_pool)]
+"""A duration, or a name where the text is none."""
 
-def _with_exponent(value: Any) -> Any:
+
+def from_exponent(value: Any) -> Any:
+    """The number of a text that is one to YAML 1.2; anything else as it is."""
     return float(value) if isinstance(value, str) and re.fullmatch(NUMBER_PATTERN, value) else value
 
 
-Number = Annotated[float, BeforeValidator(_with_exponent), Field(strict=True, allow_inf_nan=False)]
+Number = Annotated[float, BeforeValidator(from_exponent), Field(strict=True, allow_inf_nan=False)]
 """A number, also as ``7.0e9``: YAML 1.1 takes an exponent without a sign for text."""
+
+WholeOrNumber = Annotated[
+    int | float, Field(allow_inf_nan=False), one_of("a number", int, float), BeforeValidator(from_exponent)
+]
+"""A number that stays whole where it is written whole."""
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)]
 PlatformName = Annotated[str, Field(pattern=NAME_PATTERN, max_length=20)]
 
-Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
-Hyperparameter = Scalar | list[Any] | dict[str, Any]
+Scalar = Annotated[
+    StrictBool | StrictInt | StrictFloat | StrictStr, one_of("text, a number, true or false", str, int, float, bool)
+]
+Hyperparameter = Annotated[
+    StrictBool | StrictInt | StrictFloat | StrictStr | list[Any] | dict[str, Any],
+    one_of("text, a number, true or false, a list or a mapping", str, int, float, bool, list, dict),
+]
 
 
 def as_text(value: Hyperparameter) -> str:

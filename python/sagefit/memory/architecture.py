@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sagefit.memory.workload import LoraTargets, Transformer
+from sagefit.job.memory_model import LoraTargets
+from sagefit.memory.workload import Transformer
 
 
 def count_params(model: Transformer) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sagefit.job.memory_model import Stack
 from sagefit.memory import activations, transformer, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.trace import tensor_phases
-from sagefit.memory.workload import GIB, Phases, Placement, Stack, Transformer, Vision, Workload
+from sagefit.memory.workload import GIB, Phases, Placement, Transformer, Vision, Workload
 
 # Memory that glibc's malloc has from the kernel and cannot use, for each byte of activations of one layer, without
 # and with checkpointing, which frees and allocates them once more between blocks that stay. Blocks of less than 32 MiB

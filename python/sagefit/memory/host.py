@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
+from sagefit.job.memory_model import Stack
 from sagefit.memory import tabular, vision
 from sagefit.memory.architecture import adapter_params
 from sagefit.memory.stacks import PROFILES
-from sagefit.memory.workload import GIB, Phases, Placement, Stack, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory.workload import GIB, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
 
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
 # for CPU, transformers 5.23). Ranks share the pages of libraries, so the smaller figure stands for each.

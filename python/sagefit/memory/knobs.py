@@ -10,36 +10,7 @@ from collections.abc import Mapping
 
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob
-
-DEFAULTS: dict[Knob, tuple[str, ...]] = {
-    "micro_batch": (
-        "per_device_train_batch_size",
-        "per_gpu_train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "micro_batch_size",
-        "train_batch_size",
-        "batch_size",
-    ),
-    "accumulation": ("gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps"),
-    "evaluation_batch": ("per_device_eval_batch_size", "per_gpu_eval_batch_size", "eval_batch_size", "test_batch_size"),
-    "sequence_length": (
-        "max_seq_length",
-        "max_seq_len",
-        "max_length",
-        "model_max_length",
-        "sequence_length",
-        "seq_length",
-        "block_size",
-    ),
-    "gradient_checkpointing": ("gradient_checkpointing", "activation_checkpointing"),
-    "precision": ("bf16", "fp16", "mixed_precision"),
-    "optimizer": ("optim",),
-    "attention": ("attn_implementation",),
-    "lora_rank": ("lora_r", "lora_rank"),
-    "workers": ("dataloader_num_workers", "num_workers"),
-    "prefetch": ("dataloader_prefetch_factor", "prefetch_factor"),
-    "in_memory": (),
-}
+from sagefit.job.other_names import KNOBS
 
 
 def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None = None) -> str | None:
@@ -56,7 +27,7 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
 def names_in(knob: Knob, hyperparameters: Mapping[str, object]) -> list[str]:
     """Those of ``hyperparameters`` that are usual names of ``knob``, as they are spelt there, the preferred first."""
     spelt = {_plain(name): name for name in hyperparameters}
-    return [spelt[name] for name in DEFAULTS[knob] if name in spelt]
+    return [spelt[name] for name in KNOBS[knob] if name in spelt]
 
 
 def _plain(name: str) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sagefit.job import Job
+from sagefit.job.key import Key
 from sagefit.job.memory_model import MeasuredModel, TabularModel, TransformerModel, VisionModel
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 from sagefit.memory import hub_config, vision
 from sagefit.memory.inline import from_numbers
 from sagefit.memory.presets import Preset, presets
 from sagefit.memory.workload import Measured, Model, Tabular, Transformer, Vision
+from sagefit.nearest import nearest
 
 _FIELD: Key = ("memory", "model")
 _LARGEST_CONFIG = 10_000_000  # bytes; configurations have a few thousand
@@ -64,6 +65,11 @@ def _measured(given: MeasuredModel) -> Resolved:
 def _named(job: Job, name: str) -> Resolved:
     if preset := presets().get(name.lower()):
         return Resolved(preset.model, preset.sequence, _longest(preset))
+    if "://" in name:
+        page = re.match(r"https?://(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)", name)
+        knob = "download its config.json, put it beside the job file, and name it here"
+        knob = f"did you mean {page[1]}?" if page else knob
+        raise job.refusal([Problem(_FIELD, f"{name!r} is no local file, and a model is read from one", knob)])
     if path := _path(job, name):
         return _from_file(job, path)
     return _vision(job, VisionModel(family="vision", name=name), _FIELD)
@@ -77,8 +83,7 @@ def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
 
 def _unknown(name: str, field: Key) -> Problem:
     known = vision.names() if field != _FIELD else [*presets(), *vision.names()]
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    near = near or difflib.get_close_matches(name.lower().rpartition("/")[2], known, n=3, cutoff=0.6)
+    near = nearest(name, known, most=3) or nearest(name.rpartition("/")[2], known, most=3)
     return Problem(
         field,
         f"no model is known as {name[:80]!r}" + (", and no file lies there" if field == _FIELD else ""),

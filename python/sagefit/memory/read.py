@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sagefit.job import Job
 from sagefit.job.memory_model import Loader, Memory, TabularModel
+from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS
 from sagefit.job.problem import Problem
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
@@ -17,7 +18,6 @@ from sagefit.memory.models import Resolved, resolve
 from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
 from sagefit.memory.trace.store import with_trace
-from sagefit.memory.values import ATTENTIONS, OPTIMIZERS
 from sagefit.memory.workload import Tabular, Transformer, Vision, Workload
 
 __all__ = ["described", "read", "resolve"]

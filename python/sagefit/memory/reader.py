@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sagefit.job import Job
+from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Checkpointing, Knob, Memory
-from sagefit.job.problem import Problem, dotted
-from sagefit.job.source import Key
+from sagefit.job.other_names import PRECISIONS
+from sagefit.job.problem import Problem
 from sagefit.memory.knobs import name_of, names_in
-from sagefit.memory.values import PRECISIONS, checkpointing, flag, same, text, whole
+from sagefit.memory.values import checkpointing, flag, same, text, whole
 
 T = TypeVar("T")
 _PER_GPU_BY_HABIT = ("batch_size", "train_batch_size")
@@ -69,17 +70,17 @@ class Reader:
     def choice(self, knob: Knob, written: T | None, table: Mapping[str, T]) -> T | None:
         """One of the values of ``table``, by its name there; a name that is not there is only noted."""
 
-        return self._pick(knob, written, lambda name, raw: self._known(table, name, raw))
+        return self._pick(knob, written, lambda name, raw: self._known(table, name, raw, knob))
 
     def precision(self, written: Any) -> Any:
         """Precision, which Hugging Face spreads over two flags."""
 
         def parse(name: str, raw: object) -> Any:
             if name.lower() not in ("bf16", "fp16") or flag(raw) is None:
-                return self._known(PRECISIONS, name, raw)
+                return self._known(PRECISIONS, name, raw, "precision")
             flags = {kind: flag(self._value(kind)) for kind in ("bf16", "fp16")}
             if all(flags.values()):
-                self._unusable(name, "bf16 and fp16 exclude each other", "precision")
+                self._unusable(name, "hyperparameters.bf16 and hyperparameters.fp16 exclude each other", "precision")
             kind = next((kind for kind, on in flags.items() if on), None)
             return f"{kind}-mixed" if kind else "fp32"
 
@@ -134,10 +135,13 @@ class Reader:
                 )
             )
 
-    def _known(self, table: Mapping[str, T], name: str, raw: object) -> T | None:
+    def _known(self, table: Mapping[str, T], name: str, raw: object, knob: Knob) -> T | None:
         value = table.get(text(raw))
         if value is None:
-            self.notes.append(f"hyperparameters.{name}, {raw!r}, is not known to the planner and not considered")
+            self.notes.append(
+                f"hyperparameters.{name}, {raw!r}, is not known to the planner and not considered; "
+                f"memory.{knob} says what it is like"
+            )
         return value
 
     def _value(self, name: str) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sagefit.memory.workload import LoraTargets, Stack
+from sagefit.job.memory_model import LoraTargets, Stack
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from sagefit.job.memory_model import Stack
 from sagefit.memory import activations
 from sagefit.memory.architecture import adapter_params, embedding_params
 from sagefit.memory.overhead import peak, with_overhead
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.states import State, model_state
-from sagefit.memory.workload import Phases, Placement, Stack, Transformer, Workload
+from sagefit.memory.workload import Phases, Placement, Transformer, Workload
 
 
 @dataclass(frozen=True)

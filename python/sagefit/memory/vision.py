@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sagefit.job.memory_model import Stack
 from sagefit.memory.overhead import NCCL, peak
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.states import State, model_state
 from sagefit.memory.vision_models import BATCHES, MIB, Found, default_image_size, find, known, names, resolve
-from sagefit.memory.workload import Phases, Placement, Stack, Vision, Workload
+from sagefit.memory.workload import Phases, Placement, Vision, Workload
 
 __all__ = [
     "CONSTANTS",

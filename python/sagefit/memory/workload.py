@@ -8,29 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-GIB = 1024**3
+from sagefit.job.memory_model import (
+    Attention,
+    LoraTargets,
+    Loss,
+    Method,
+    Offload,
+    Optimizer,
+    Precision,
+    Sharding,
+    Stack,
+)
 
-Method = Literal["full", "lora", "qlora"]
-Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
-Optimizer = Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"]
-Attention = Literal["eager", "sdpa", "flash"]
-Sharding = Literal["none", "zero1", "zero2", "zero3"]
-LoraTargets = Literal["attention", "all-linear"]
-Offload = Literal["none", "optimizer", "parameters"]
-Loss = Literal["default", "standard", "chunked", "fused"]
-Stack = Literal[
-    "hf-trainer",
-    "hf-liger",
-    "ms-swift",
-    "torchtune",
-    "litgpt",
-    "torchtitan",
-    "deepspeed",
-    "megatron",
-    "plain-torch",
-    "tensorflow",
-    "unknown",
-]
+GIB = 1024**3
 
 Phases = dict[str, dict[str, float]]
 """Bytes by phase and part: what each family of models computes."""

@@ -10,9 +10,10 @@ from sagefit.catalog.instances import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob, VisionModel
+from sagefit.job.other_names import KNOBS
 from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Measured, Tabular, Transformer, Workload
-from sagefit.memory.knobs import DEFAULTS, name_of
+from sagefit.memory.knobs import name_of
 from sagefit.memory.read import described
 from sagefit.planning.candidate import MOST_INSTANCES
 from sagefit.planning.choose import instances_for
@@ -128,7 +129,7 @@ def _takes(job: Job, change: Change) -> bool:
     hyperparameters = dict(job.hyperparameters)
     for field, value in change.workload.items():
         key = _KNOBS.get(field, field)
-        name, spelt = _hyperparameter(job, key, value) if key in DEFAULTS else (None, value)
+        name, spelt = _hyperparameter(job, key, value) if key in KNOBS else (None, value)
         if name:
             hyperparameters[name] = spelt
         if name and not _is_written(job, key):

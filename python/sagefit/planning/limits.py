@@ -11,9 +11,9 @@ from sagefit.catalog import price
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
 from sagefit.job.images import processor_problems
+from sagefit.job.key import Key
 from sagefit.job.limits import most as most_of
 from sagefit.job.problem import Problem
-from sagefit.job.source import Key
 from sagefit.job.values import duration
 from sagefit.paths import display
 from sagefit.planning.cost import reachable, worst_path

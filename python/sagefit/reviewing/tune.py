@@ -6,7 +6,6 @@ request must not accept its own dangers.
 
 from __future__ import annotations
 
-import difflib
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sagefit.errors import SagefitError
+from sagefit.nearest import did_you_mean
 from sagefit.paths import ROOT, display
 from sagefit.reviewing.rules import Severity, rules
 
@@ -85,8 +85,7 @@ def read_tuning(text: bytes, where: Path) -> Tuning:
         _refuse(where, f"{field}: {first['msg']}", "docs/review.md lists the fields of this file")
     for name in [*tuning.severities, *(each.rule for each in tuning.suppress)]:
         if name not in rules():
-            near = difflib.get_close_matches(name, rules(), n=1)
-            hint = f"did you mean {near[0]}?" if near else "docs/review.md lists the rules"
+            hint = did_you_mean(name, rules(), "docs/review.md lists the rules")
             _refuse(where, f"there is no rule {name!r}", hint)
     return tuning
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sagefit.catalog import Price, price
+from sagefit.job.remarks import remarks
 from sagefit.memory import Estimate
 from sagefit.planning import PlannedAttempt, attempt_usd, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
@@ -41,6 +42,7 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "measured": [measured.as_json() for measured in sizing.measured],
         "saving": sizing.saving.as_json() if sizing.saving else None,
         "assumptions": sizing.assumptions,
+        "remarks": sizing.job.told(list(remarks(sizing.job))),
     }
 
 

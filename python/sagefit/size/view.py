@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
@@ -9,7 +10,11 @@ from rich.text import Text
 
 from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
+from sagefit.job import Job
+from sagefit.job.remarks import remarks
 from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory.vision import default_image_size
+from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
 from sagefit.size.bars import bar
@@ -50,9 +55,19 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
     if sizing.advice:
         yield Text("\nwhat would make it fit:")
         yield from (Text(f"  {advice.text}") for advice in sizing.advice)
+    if found := list(remarks(sizing.job)):
+        yield Text("\nlook again at:")
+        yield from (Text(f"  {row}".replace("\n", "\n  ")) for row in sizing.job.told(found))
     if sizing.assumptions and (sizing.workload.model or sizing.measured):
         yield Text("\nassumed:")
-        yield from (Text(f"  {assumption}") for assumption in sizing.assumptions)
+        yield from (Text(f"  {_placed(sizing.job, assumption)}") for assumption in sizing.assumptions)
+
+
+def _placed(job: Job, note: str) -> str:
+    """``note`` with the line that it is about, where it begins with a field that is written."""
+    field = re.match(r"(?:memory|hyperparameters|resources)(?:\.[\w-]+)+", note)
+    line = job.line_exactly(tuple(field[0].split("."))) if field else None
+    return f"{display(job.path)}:{line}: {note}" if line else note
 
 
 def _headline(sizing: Sizing) -> Text:
@@ -100,7 +115,8 @@ def _model(workload: Workload) -> str:
     if isinstance(model, Transformer):
         return f"{model.name or 'transformer'} with {model.params / 1e6:,.0f} million parameters"
     if isinstance(model, Vision):
-        return f"{model.name} on {model.image_size} x {model.image_size} pixels"
+        size = model.image_size or default_image_size(model.name)
+        return f"{model.name} on {size} x {size} pixels"
     if isinstance(model, Tabular):
         return f"a table for {model.library}"
     if isinstance(model, Measured):

@@ -1,0 +1,43 @@
+"""Regular expressions of metrics: the first group of one is the value (CreateTrainingJob, MetricDefinition)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sagefit.job.problem import Problem
+
+if TYPE_CHECKING:
+    from sagefit.job.model import Job
+
+
+_EVERYWHERE = (
+    "missing )",
+    "unbalanced parenthesis",
+    "unterminated character set",
+    "bad character range",
+    "bad escape (end of pattern)",
+    "nothing to repeat",
+)
+"""Faults in all dialects. Others are Python's alone, and SageMaker does not say which dialect its own is."""
+
+
+def metric_problems(job: Job) -> Iterator[Problem]:
+    """Regular expressions that are none in any dialect."""
+    for index, metric in enumerate(job.metrics):
+        try:
+            re.compile(metric.regex)
+        except re.error as error:
+            if error.msg.startswith(_EVERYWHERE):
+                at = "" if error.pos is None else f" at character {error.pos + 1}"
+                message = f"'{metric.regex}' is no regular expression: {error.msg}{at}"
+                yield Problem(("metrics", index, "regex"), message, "close what is open, or put a backslash before it")
+
+
+def has_no_group(regex: str) -> bool:
+    """Whether ``regex`` is one and has no group."""
+    try:
+        return re.compile(regex).groups == 0
+    except re.error:
+        return False

@@ -1,0 +1,103 @@
+"""What a job file may say and rarely means: told with the sizing and with every plan, and never refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sagefit.job.key import Key
+from sagefit.job.metrics import has_no_group
+from sagefit.job.model import Job
+from sagefit.job.problem import Problem
+from sagefit.job.values import as_text
+
+_WORDS = ("true", "false")
+_SHORT = 60
+"""Seconds below which no training ends that is worth an instance's start."""
+_ECR = r"\d{12}\.dkr\.ecr\.|public\.ecr\.aws/"
+
+
+def remarks(job: Job) -> Iterator[Problem]:
+    """Each with its field, what it does as it is written, and what may be meant."""
+    yield from _image(job)
+    yield from _addresses(job)
+    yield from _durations(job)
+    yield from _values(job)
+    yield from _network(job)
+    if job.tuning and job.tuning.strategy == "Grid" and job.tuning.max_jobs:
+        message = f"Grid tries every combination, {job.tuning.combinations}, and max_jobs says nothing"
+        yield Problem(("tuning", "max_jobs"), message, "remove it, or shorten the lists of tuning.ranges")
+    for index, metric in enumerate(job.metrics):
+        if has_no_group(metric.regex):
+            message = f"'{metric.regex}' has no group, and a metric's value is what its first group matches"
+            yield Problem(("metrics", index, "regex"), message, "put the number in parentheses: ([0-9.]+)")
+
+
+def _image(job: Job) -> Iterator[Problem]:
+    uri = job.image.uri
+    if uri and not re.match(_ECR, uri) and ".dkr.ecr" not in uri:
+        message = f"'{uri}' is not in Amazon ECR, and SageMaker pulls from there, or from a registry in the job's VPC"
+        yield Problem(("image", "uri"), message, "copy it to the platform's repository, and give image.repository")
+
+
+def _addresses(job: Job) -> Iterator[Problem]:
+    for name, channel in job.channels.items():
+        uri, field = channel.uri or "", ("inputs", name)
+        if channel.is_local or not uri:
+            continue
+        if "*" in uri or "?" in uri:
+            message = f"'{uri}' is taken as it is written: SageMaker reads a prefix, and no pattern"
+            yield Problem(field, message, "give the prefix before it, or a manifest (s3_data_type: ManifestFile)")
+        if "//" in uri.removeprefix("s3://"):
+            right = "s3://" + re.sub(r"/{2,}", "/", uri.removeprefix("s3://"))
+            yield Problem(field, f"'{uri}' has two slashes, which are part of the key's name", f"did you mean {right}?")
+
+
+def _network(job: Job) -> Iterator[Problem]:
+    for name, start, other in (("subnet_ids", "subnet-", "sg-"), ("security_group_ids", "sg-", "subnet-")):
+        for index, written in enumerate(getattr(job.resources, name) or []):
+            if written.startswith(other):
+                message = f"'{written}' is no id of that kind, which begins with {start}"
+                yield Problem(("resources", name, index), message, "are subnet_ids and security_group_ids swapped?")
+
+
+def _durations(job: Job) -> Iterator[Problem]:
+    places: list[tuple[Key, int | None]] = [(("resources", "max_runtime"), job.resources.max_runtime)]
+    for index, attempt in enumerate(job.attempts if isinstance(job.attempts, list) else []):
+        places.append((("attempts", index, "max_runtime"), attempt.max_runtime))
+    for field, seconds in places:
+        written = job.written(field)
+        if seconds is not None and seconds < _SHORT and written and written.isdecimal():
+            message = f"{seconds} is {seconds} s: a plain number is in seconds"
+            yield Problem(field, message, f"did you mean {seconds}h or {seconds}m?")
+
+
+def _values(job: Job) -> Iterator[Problem]:
+    places: list[tuple[Key, Job]] = [((), job)]
+    places += [(("attempts", i), each) for i, each in enumerate(job.attempts if isinstance(job.attempts, list) else [])]  # type: ignore[misc]
+    for prefix, place in places:
+        for what in ("hyperparameters", "environment"):
+            for name, value in getattr(place, what).items():
+                yield from _value((*prefix, what, name), name, value, job.written((*prefix, what, name)))
+
+
+def _value(field: Key, name: str, value: object, written: str | None) -> Iterator[Problem]:
+    """A value that YAML, or the way to the script, makes something else of."""
+    passed = as_text(value)  # type: ignore[arg-type]
+    if isinstance(value, bool) and written and written.casefold() not in _WORDS:
+        message = f"YAML reads {written} as {passed}, and the script gets '{passed}'"
+        yield Problem(field, message, f'put it in quotes if it is a word: "{written}"')
+    elif isinstance(value, int) and not isinstance(value, bool) and written and re.match(r"[-+]?0[0-7_]+$", written):
+        message = f"YAML reads {written} as a number in base 8 (octal), and the script gets '{passed}'"
+        yield Problem(field, message, f'put it in quotes if the zero counts: "{written}"')
+    elif field[-2] == "environment" and isinstance(value, float) and written and written != passed:
+        message = f"YAML reads {written} as a number, and the variable is '{passed}'"
+        yield Problem(field, message, f'put it in quotes: "{written}"')
+    elif isinstance(value, dict):
+        message = f"is a mapping, and the script gets it as one text in JSON: {passed[:60]}"
+        yield Problem(
+            field, message, "write each entry as a hyperparameter of its own, if the script does not read JSON"
+        )
+    if field[-2] == "hyperparameters" and name.startswith("-"):
+        message = f"the script gets --{name}: two dashes stand before every name"
+        yield Problem(field, message, f"did you mean {name.lstrip('-')}?")
