@@ -58,7 +58,7 @@ MODES = [
     Mode(
         "augmented manifest without pipe",
         {"inputs.train": {"uri": _MANIFEST, "s3_data_type": "AugmentedManifestFile", "attribute_names": ["source"]}},
-        ("inputs.train", "an augmented manifest is read in Pipe mode only", "set inputs.train.mode to Pipe"),
+        ("inputs.train", "an AugmentedManifestFile is read in Pipe mode only", "set inputs.train.mode to Pipe"),
         "augmented_manifest_needs_pipe_mode",
         ("channels[*].s3_data_type", "works in Pipe mode only", 'Set channels[*].mode = "Pipe"'),
     ),

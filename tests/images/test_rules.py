@@ -55,7 +55,12 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"framework": "sklearn", "version": "1.2-1", "tag": "1"}, "image.tag", "belongs to image.repository", "remove it"),
     ({"repository": "", "tag": "release:1"}, "image.tag", "1 to 128 letters, digits", "rename it"),
     ({"repository": "", "digest": "sha256:12"}, "image.digest", "64 hexadecimal digits", "copy it"),
-    ({"repository": "", "tag": "1", "digest": DIGEST}, "image", "a tag or a digest, and not both", "image.tag"),
+    (
+        {"repository": "", "tag": "1", "digest": DIGEST},
+        "image.repository",
+        "a tag or a digest, and not both",
+        "image.tag",
+    ),
     ({"repository": "", "tag": "1", "build": "nowhere"}, "image.build", "no Dockerfile in 'nowhere'", "the folder"),
     (
         {"repository": HOST, "tag": "1", "build": "src"},

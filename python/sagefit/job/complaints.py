@@ -24,6 +24,8 @@ from sagefit.job.values import as_written
 from sagefit.nearest import nearest, plain
 
 _MOST_SHOWN = 80
+_LONGEST_NUMBER = 40
+"""Characters, its unit included: a longer one was not meant as a number."""
 _A_JOB = 2
 """So many fields of a job below an unknown key are a job that was indented."""
 
@@ -350,7 +352,7 @@ def _is_number(text: str) -> bool:
 def _number_in(text: str, field: Key) -> str | None:
     """The number of a text such as ``50 GB``, ``1,000`` or ``1e-4`` as YAML reads it; None where there is none."""
     found = re.fullmatch(rf"\s*[$€]?\s*({_NUMBER})\s*([A-Za-z%$€]*)\s*", text)
-    if found is None:
+    if found is None or len(text) > _LONGEST_NUMBER:
         return None
     one = found[1].replace(",", ".") if re.fullmatch(r"[-+]?\d+,(?:\d{1,2}|\d{4,})|0,\d+", found[1]) else found[1]
     digits = re.sub(r"[_,' ]", "", one)

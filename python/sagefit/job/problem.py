@@ -59,8 +59,8 @@ def told(path: Path, lines: Lines, found: Sequence[Problem]) -> list[str]:
 
 
 def _given(lines: Lines, problem: Problem) -> str:
-    """The text that is written at the field, where the message does not say it."""
-    text = lines.texts.get(problem.field, "")
+    """The text that is written at the field, where the message does not say it. Environments are never shown."""
+    text = lines.texts.get(problem.field, "") if "environment" not in problem.field else ""
     if not text or problem.alone or len(text) > _MOST_GIVEN or "\n" in text:
         return ""
     if any(text in said for said in (problem.message, problem.knob)) or looks_secret(str(problem.field[-1]), text):

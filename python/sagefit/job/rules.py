@@ -175,11 +175,8 @@ def _texts(job: Job) -> Iterator[Problem]:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
                 yield Problem(field, "a variable name has letters, digits and underscores only", "rename it")
             if why := reserved(key):
-                knob = (
-                    "remove it: the job's execution role says what it may do"
-                    if "rights" in why
-                    else "rename it, or remove it"
-                )
+                by_role = "; the job's execution role says what it may do" if "rights" in why else ""
+                knob = f"rename it, or remove it{by_role}"
                 yield Problem(field, f"no job sets this variable: {why}", knob)
     for key, value in job.tags.items():
         yield from _text(("tags", key), "tags", key, value)
