@@ -17,7 +17,7 @@ from sagefit.catalog.hardware import Instances, groups_of, hourly_price, in_word
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.planning import JobPlan, attempt_usd, plan, worst_case_usd
-from sagefit.planning.limits import allowed_problems
+from sagefit.planning.allowed import allowed_problems
 from sagefit.reviewing import as_json, markdown
 from sagefit.size import size_job
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -21,9 +20,9 @@ from job_files import auto_job
 from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, decided, diagnose, table
 from sagefit.memory.peaks import Record
 from sagefit.planning import JobPlan
-from sagefit.running import AttemptRecord, Run, RunRecord, clients, expected, reports, view
-from sagefit.running.execution import attempt_index
+from sagefit.running import AttemptRecord, Run, RunRecord, clients, expected, following, reports, view
 from sagefit.running.ledger import _linked, _routed
+from sagefit.running.names import attempt_index
 from sagefit.running.peaks import _record
 from sagefit.target import Target
 from test_watch import RUN
@@ -269,9 +268,8 @@ def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.Mon
         asked.append(set(known))
         return ended
 
-    module = sys.modules["sagefit.running.watch"]  # the package has a function of that name
-    monkeypatch.setattr(module, "read_run", read)
-    reader = module._Reader(RUN, Target("aws", tmp_path), logs=False)
+    monkeypatch.setattr(following, "read_run", read)
+    reader = following._Reader(RUN, Target("aws", tmp_path), logs=False)
     for _ in range(3):
         reader.read()
     assert asked == [set(), set(), {"tune-261121-120000-0"}]
@@ -280,13 +278,13 @@ def test_an_attempt_is_looked_at_once_more_after_its_end(monkeypatch: pytest.Mon
 def test_a_watch_says_once_what_became_of_a_repeated_attempt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = sys.modules["sagefit.running.watch"]
-    monkeypatch.setattr(module.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     lost = attempt(outcome="internal", diagnosis=diagnose("InternalServerError: no"))
     again = attempt(outcome="", status="Training", training_job="tune-261121-120000-0b")
     now = datetime.now(timezone.utc)
     records = [RunRecord(RUN, status, now, None, [lost, again]) for status in ("RUNNING", "RUNNING", "SUCCEEDED")]
-    module._lines(SimpleNamespace(read=lambda: records.pop(0)), 0)
+    reader: Any = SimpleNamespace(read=lambda: records.pop(0))
+    following._lines(reader, 0)
     assert capsys.readouterr().err.splitlines() == [
         "attempt 0 main on ml.g5.12xlarge: internal: InternalServerError: no",
         "attempt 0 main again on ml.g5.12xlarge: Training",

@@ -19,7 +19,7 @@ from moto import mock_aws
 from sagefit.paths import ROOT
 from sagefit.processes import Identity
 from sagefit.recover.names import IDENTIFIERS, WITHOUT, Place, identifiers
-from sagefit.recover.recover import mend_state_file
+from sagefit.recover.taken_back import mend_state_file
 from sagefit.terraform import StateLock
 from sagefit.terraform.at_work import Begun
 

@@ -20,7 +20,7 @@ from sagefit.job import Job, load_job
 from sagefit.job.load import job_files
 from sagefit.paths import home
 from sagefit.planning import hcl, plan
-from sagefit.planning.tfvars import check_rendered, write
+from sagefit.planning.rendered import check_rendered, write
 
 # What YAML and SageMaker can carry: any text but surrogates and control characters other than newline and tab.
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\t"), max_size=60)

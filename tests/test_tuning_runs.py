@@ -11,8 +11,9 @@ import pytest
 from sagefit.cloud.faults import Match
 from sagefit.cloud.tuning import TuningJob
 from sagefit.running import AttemptRecord, tuning
-from sagefit.running.execution import attempt_index
-from sagefit.running.tuning import Search, attempt_job, searched
+from sagefit.running.names import attempt_index, attempt_job
+from sagefit.running.records import Search
+from sagefit.running.tuning import searched
 
 RUN = "digits-261121-120000"
 SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"
@@ -65,9 +66,9 @@ def test_a_search_whose_list_is_behind_is_told_by_the_trial_that_is_known(
     sagemaker = SimpleNamespace(describe_hyper_parameter_tuning_job=lambda **_: job, get_paginator=lambda _: pages)
     monkeypatch.setattr(tuning, "sagemaker", lambda: sagemaker)
     trial = f"{RUN}-0-001-0123abcd"
-    record = searched(
-        f"{RUN}-0", trial, "us-east-1", lambda name, _: AttemptRecord(0, "small", "ml.m5.large", training_job=name)
-    )
+    read = AttemptRecord(0, "small", "ml.m5.large", training_job=trial)
+    monkeypatch.setattr(tuning, "read_training_job", lambda *_: read)
+    record = searched(f"{RUN}-0", trial, "us-east-1")
     assert (record.training_job, record.instance_type, record.outcome) == (f"{RUN}-0", "ml.m5.large", outcome)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from botocore.exceptions import EndpointConnectionError
 from sagefit.cloud import control
 from sagefit.errors import SagefitError
 from sagefit.platform import Buckets, Platform
-from sagefit.running import AttemptRecord, Run, RunRecord, watch
-from sagefit.running.tuning import Search
+from sagefit.running import AttemptRecord, Run, RunRecord, following, watch
+from sagefit.running.records import Search
 from sagefit.target import Target
 
 PLATFORM = Platform(
@@ -42,9 +41,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord | Exception]:
             raise answer
         return answer
 
-    module = sys.modules["sagefit.running.watch"]  # the package has a function of that name
-    monkeypatch.setattr(module, "read_run", read)
-    monkeypatch.setattr(module.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(following, "read_run", read)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     return queue
 
 
@@ -81,7 +79,7 @@ def test_the_log_of_a_trial_is_read_once_after_its_end(
         search = Search("loss", 2, 0, 0, running, None, "", "", {})
         return AttemptRecord(0, "small", training_job="job-261121-120000-0", outcome=outcome, search=search)
 
-    monkeypatch.setattr(sys.modules["sagefit.running.watch"], "LogReader", Logs)
+    monkeypatch.setattr(following, "LogReader", Logs)
     answers += [record("RUNNING", searching(*running)) for running in (["t1"], ["t2"], ["t2"])]
     answers.append(record("SUCCEEDED", searching(outcome="completed")))
     watch(RUN, Target("aws", tmp_path), logs=True)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sagefit.errors import SagefitError
+from sagefit.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sagefit.failures import Diagnosis, diagnose
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from sagefit.planning import JobPlan, plan
     from sagefit.reviewing import Review, review
     from sagefit.running import Run, RunRecord, read_run, runs, start, stop
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Diagnosis",

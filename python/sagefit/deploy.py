@@ -18,7 +18,7 @@ from sagefit.job.upload_rules import check_texts
 from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.planning import JobPlan, check_max_price, repeats_note
-from sagefit.planning.tfvars import write
+from sagefit.planning.rendered import write
 from sagefit.platform import Platform, load_platform
 from sagefit.platform_rules import platform_problems
 from sagefit.running import running_runs

@@ -13,8 +13,8 @@ import pytest
 
 from e2e.conftest import World
 from sagefit.cloud import images
-from sagefit.cloud.policy import Call, allows
 from sagefit.environments import packages
+from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("e2e")

@@ -18,7 +18,7 @@ from sagefit.examples import faults_files
 from sagefit.job import Job, load_job
 from sagefit.paths import PLATFORMS
 from sagefit.planning import plan
-from sagefit.planning.tfvars import check_rendered
+from sagefit.planning.rendered import check_rendered
 
 pytestmark = pytest.mark.xdist_group("examples-plans")
 

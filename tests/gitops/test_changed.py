@@ -30,7 +30,7 @@ FILES = {
     "job/main.tf": ((DIGITS, TUNE), "root"),
     "job/backend_override.tf": ((DIGITS, TUNE), "root"),
     "modules/training-job/checks.tf": ((DIGITS, TUNE), "module"),
-    "python/sagefit/memory/predict.py": ((DIGITS, TUNE), "rendering"),
+    "python/sagefit/memory/prediction.py": ((DIGITS, TUNE), "rendering"),
     "python/sagefit/launcher/launch.py": ((DIGITS, TUNE), "launcher"),
     "python/sagefit/toolchain.py": (ALL, "versions of Terraform and the provider"),
     "requirements.lock": ((DIGITS, TUNE), "packages that the rendering uses"),

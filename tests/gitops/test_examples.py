@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sagefit.cli import COMMANDS
-from sagefit.cloud.policy import Call, allows
+from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT, home
 from sagefit.toolchain import terraform_binary, terraform_environment
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from sagefit.cli import trace as trace_cli
 from sagefit.errors import SagefitError
 from sagefit.job.model import Job
 from sagefit.memory.read import read
-from sagefit.memory.trace import cli as trace_cli
 from sagefit.memory.trace import device_phases, lookup, run, store, with_trace
 from sagefit.memory.trace.inputs import inputs_of
 from sagefit.memory.trace.phases import VISION_CONSTANT, VISION_FACTOR, tensor_phases

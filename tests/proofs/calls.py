@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sagefit.cloud import authorization
-from sagefit.cloud.policy import Call
+from sagefit.iam.evaluate import Call
 
 _RUN = "261121-120000"
 

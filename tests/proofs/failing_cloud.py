@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cloud.aws_user import Aws
-from proofs.machine import calls, submits
 from proofs.planned import Planned
+from sagefit.machine.graph import calls, submits
 
 # The longest reason there is (API), of a class that leads from each attempt to the next.
 REASON = "CapacityError: Unable to provision requested ML compute capacity. ".ljust(1024, "x")

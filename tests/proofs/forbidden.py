@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.calls import create, training_job, tuning_job
-from sagefit.cloud.policy import Call
+from sagefit.iam.evaluate import Call
 
 
 def to_all(document: dict[str, Any]) -> list[Call]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import boto3
 
-from sagefit.cloud.policy import Call
+from sagefit.iam.evaluate import Call
 
 VARIABLE = "SAGEFIT_TEST_CALLS"
 # IAM's name for a service where the API has another.

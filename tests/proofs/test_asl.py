@@ -15,8 +15,9 @@ import pytest
 
 from proofs.job_at_limits import ATTEMPTS, CHANNELS
 from proofs.linter import findings
-from proofs.machine import problems, submits
+from proofs.machine import problems
 from proofs.planned import JOBS, Planned
+from sagefit.machine.graph import submits
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from proofs import calls, forbidden, machine
+from proofs import calls, forbidden
 from proofs.job_at_limits import NAME
 from proofs.linter import findings
 from proofs.planned import JOBS, Planned
-from sagefit.cloud.policy import Call, allows
+from sagefit.iam.evaluate import Call, allows
+from sagefit.machine import graph
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -37,8 +38,8 @@ def wrong(policies: Policies, listed: list[Call], *, allowed: bool) -> list[str]
 def of_a_job(planned: Planned, platform: str, job: str) -> tuple[list[Call], list[Call]]:
     """What the containers of a job with a role of its own must be able to do, and what they must not."""
     document, definition = planned.document(platform), planned.definitions()[job]
-    must = [call for asked in machine.submits(definition) for call in calls.of_a_container(asked, document, job)]
-    for action, request in machine.calls(definition):
+    must = [call for asked in graph.submits(definition) for call in calls.of_a_container(asked, document, job)]
+    for action, request in graph.calls(definition):
         if action == "createProcessingJob":
             must += calls.of_a_step(request, document, job)
     return must, forbidden.to_a_container_of_a_job(document, job)
@@ -60,14 +61,14 @@ def test_linter_finds_an_action_that_does_not_exist(planned: Planned) -> None:
 @pytest.mark.parametrize("job", JOBS)
 def test_machine_can_run_its_job(planned: Planned, job: str) -> None:
     platform, name = ELSEWHERE.get(job, ("minimal", job))
-    must = list(calls.of_a_machine(machine.calls(planned.definitions()[job]), planned.document(platform), name))
+    must = list(calls.of_a_machine(graph.calls(planned.definitions()[job]), planned.document(platform), name))
     assert wrong(planned.role_policies()[job], must, allowed=True) == []
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_machine_can_do_nothing_else(planned: Planned, platform: str) -> None:
     job, name = OWN_JOB[platform]
-    document, request = planned.document(platform), machine.submits(planned.definitions()[job])[0]
+    document, request = planned.document(platform), graph.submits(planned.definitions()[job])[0]
     must_not = forbidden.to_a_machine(document, name, request)
     if platform == "private":
         must_not += forbidden.to_a_private_machine(document, name, request)
@@ -83,7 +84,7 @@ def test_a_machine_that_tunes_can_do_nothing_else(planned: Planned) -> None:
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_container_can_train(planned: Planned, platform: str) -> None:
     job, name = OWN_JOB[platform]
-    for request in machine.submits(planned.definitions()[job]):
+    for request in graph.submits(planned.definitions()[job]):
         must = list(calls.of_a_container(request, planned.document(platform), name))
         assert wrong(planned.role_policies()[ROLES[platform]], must, allowed=True) == []
 
@@ -156,14 +157,14 @@ def test_only_the_own_service_for_the_own_account_assumes_a_role(planned: Planne
 
 def test_listed_calls_exist(planned: Planned) -> None:
     """A misspelt action would be forbidden to everybody."""
-    document, request = planned.document("private"), machine.submits(planned.definitions()["at_limits"])[0]
+    document, request = planned.document("private"), graph.submits(planned.definitions()["at_limits"])[0]
     listed = [
         *forbidden.to_a_machine(document, NAME, request),
         *forbidden.to_a_container_of_a_job(document, NAME),
         *forbidden.to_an_engineer(document, NAME),
         *calls.of_an_engineer(document, NAME),
         *calls.of_a_container(request, document, NAME),
-        *calls.of_a_machine(machine.calls(planned.definitions()["at_limits"]), document, NAME),
+        *calls.of_a_machine(graph.calls(planned.definitions()["at_limits"]), document, NAME),
     ]
     statement = {"Effect": "Allow", "Action": sorted({call.action for call in listed}), "Resource": "*"}
     found = findings(policies=[{"Version": "2012-10-17", "Statement": [statement]}])

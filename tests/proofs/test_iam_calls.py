@@ -15,7 +15,7 @@ from job_files import write_job
 from proofs import calls, recorded
 from proofs.failing_cloud import create
 from proofs.planned import Planned
-from sagefit.cloud.policy import Call, allows
+from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("proofs")

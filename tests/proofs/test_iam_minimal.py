@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from proofs import calls, forbidden, machine
+from proofs import calls, forbidden
 from proofs.planned import Planned
 from proofs.test_iam import OWN_JOB, OWN_ROLE, PLATFORMS, ROLES, of_a_job
-from sagefit.cloud.policy import Call, allows
+from sagefit.iam.evaluate import Call, allows
+from sagefit.machine import graph
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -24,7 +25,7 @@ def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, li
     """A principal's policies, what it must be able to do, and what it must not."""
     (job, name), document = OWN_JOB[platform], planned.document(platform)
     definition = planned.definitions()[job]
-    requests = machine.submits(definition)
+    requests = graph.submits(definition)
     if principal == "engineer":
         return (
             planned.engineer(platform),
@@ -40,7 +41,7 @@ def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, li
     must_not = forbidden.to_a_machine(document, name, requests[0])
     if platform == "private":
         must_not += forbidden.to_a_private_machine(document, name, requests[0])
-    must = list(calls.of_a_machine(machine.calls(definition), document, name))
+    must = list(calls.of_a_machine(graph.calls(definition), document, name))
     return planned.role_policies()[job], must, must_not
 
 

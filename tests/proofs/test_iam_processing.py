@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from proofs import calls, machine
+from proofs import calls
 from proofs.calls import create_step, processing_job, training_job
 from proofs.planned import Planned
 from proofs.test_iam_minimal import changes
-from sagefit.cloud.policy import Call, allows
+from sagefit.iam.evaluate import Call, allows
+from sagefit.machine import graph
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -23,7 +24,7 @@ def forbidden(planned: Planned) -> list[Call]:
     """The near misses of the first step: other jobs, other names, less protection, more of everything."""
     document = planned.document("private")
     own = processing_job(document, JOB)
-    requests = [asked for action, asked in machine.calls(planned.definitions()[JOB]) if action == "createProcessingJob"]
+    requests = [asked for action, asked in graph.calls(planned.definitions()[JOB]) if action == "createProcessingJob"]
     request: dict[str, Any] = requests[0]
     elsewhere = processing_job(document, "another-job")
     return [
@@ -54,7 +55,7 @@ def forbidden(planned: Planned) -> list[Call]:
 
 
 def needed(planned: Planned) -> list[Call]:
-    return list(calls.of_a_machine(machine.calls(planned.definitions()[JOB]), planned.document("private"), JOB))
+    return list(calls.of_a_machine(graph.calls(planned.definitions()[JOB]), planned.document("private"), JOB))
 
 
 def test_the_role_can_do_nothing_else_to_processing_jobs(planned: Planned) -> None:
@@ -83,7 +84,7 @@ def test_every_part_of_the_statements_matters(planned: Planned) -> None:
 
 def test_containers_of_steps_can_pull_their_images(planned: Planned) -> None:
     policies = planned.execution_policies(JOB)
-    for action, request in machine.calls(planned.definitions()[JOB]):
+    for action, request in graph.calls(planned.definitions()[JOB]):
         if action == "createProcessingJob":
             host, _, name = request["AppSpecification"]["ImageUri"].rpartition(":")[0].partition("/")
             account, _, _, region, *_ = host.split(".")

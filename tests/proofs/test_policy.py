@@ -12,9 +12,9 @@ from moto import mock_aws
 
 from proofs.calls import of_a_container
 from proofs.forbidden import to_a_container
-from proofs.machine import submits
 from proofs.planned import Planned
-from sagefit.cloud.policy import Call, Context, allows
+from sagefit.iam.evaluate import Call, Context, allows
+from sagefit.machine.graph import submits
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

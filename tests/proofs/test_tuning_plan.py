@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from proofs import machine
 from proofs.planned import Planned
 from review.plans import change, found, reviewed
 from sagefit.cloud import validation
 from sagefit.job import load_job
+from sagefit.machine import graph
+from sagefit.machine.definition import read_definition
 from sagefit.paths import ROOT
 from sagefit.planning import plan, worst_case_usd
 from sagefit.reviewing import as_json, markdown
-from sagefit.reviewing.jobs.definition import read_definition
 
 pytestmark = pytest.mark.xdist_group("proofs")
 
@@ -34,7 +34,7 @@ def state_machine(before: Any, after: Any) -> dict[str, Any]:
 
 def test_requests_are_what_the_api_takes(planned: Planned) -> None:
     """Every field exists in botocore's model of the service and is within its limits."""
-    requests = [p for action, p in machine.calls(planned.definitions()["tuning"]) if action.startswith("createHyper")]
+    requests = [p for action, p in graph.calls(planned.definitions()["tuning"]) if action.startswith("createHyper")]
     assert len(requests) == 2
     for request in requests:
         named = {key: value for key, value in request.items() if not key.endswith(".$")}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from review.plans import change, found, policy
-from sagefit.reviewing.iam import Policy, read_policy, widened
-from sagefit.reviewing.iam.policy import matches, overlap
+from sagefit.iam import Policy, read_policy, widened
+from sagefit.iam.policy import matches, overlap
 
 READ = {
     "Effect": "Allow",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from review.plans import change, found, reviewed
+from sagefit.machine.definition import read_definition
 from sagefit.reviewing import as_json, markdown
-from sagefit.reviewing.jobs.definition import read_definition
 
 ARN = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/vendedlogs/states/x:*"
 

@@ -9,8 +9,8 @@ import pytest
 
 from review.plans import found, reviewed
 from review.test_jobs import definition, machine
+from sagefit.machine.definition import read_definition
 from sagefit.reviewing import markdown
-from sagefit.reviewing.jobs.definition import read_definition
 
 IMAGE = "173754725891.dkr.ecr.us-east-1.amazonaws.com/sagemaker-spark-processing:3.5-cpu"
 DIGEST = "0123456789abcdef"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sagefit.catalog import store
-from sagefit.catalog.instances import instances
+from sagefit.catalog.instance_table import instances
 from sagefit.catalog.prices import REFERENCE_REGION, checked_region, price
 from sagefit.catalog.view import Row, as_json, legend, table
 from sagefit.console import AWS, cloud_name, command, err, out

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from sagefit.catalog import store
-from sagefit.catalog.instances import Instance, instances
+from sagefit.catalog.instance_table import Instance, instances
 from sagefit.errors import SagefitError
 from sagefit.nearest import did_you_mean
 

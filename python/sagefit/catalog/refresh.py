@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from sagefit.catalog.instances import instances
+from sagefit.catalog.instance_table import instances
 from sagefit.catalog.store import Snapshot, Specs
 from sagefit.errors import FAILED, SagefitError
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from sagefit.catalog.instances import Instance
+from sagefit.catalog.instance_table import Instance
 from sagefit.catalog.prices import Price
 from sagefit.catalog.quotas import USAGES, quota_code, quota_name
 

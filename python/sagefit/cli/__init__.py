@@ -20,7 +20,7 @@ from sagefit.paths import shut_home
 # The module whose ``app`` holds a command, or is one with commands of its own; in the order of the help page.
 COMMANDS = {
     "size": "sagefit.cli.size",
-    "trace": "sagefit.memory.trace.cli",
+    "trace": "sagefit.cli.trace",
     "init": "sagefit.cli.init",
     "image": "sagefit.cli.images",
     "render": "sagefit.cli.jobs",

@@ -20,7 +20,7 @@ from sagefit.job.upload_rules import check_texts
 from sagefit.paths import display
 from sagefit.planning import JobPlan
 from sagefit.planning import plan as plan_of
-from sagefit.planning.tfvars import check_rendered, write
+from sagefit.planning.rendered import check_rendered, write
 
 app = typer.Typer()
 

@@ -13,7 +13,7 @@ from sagefit.console import command, err
 from sagefit.gitops import bundle
 from sagefit.job import load_job
 from sagefit.planning import plan
-from sagefit.planning.tfvars import write
+from sagefit.planning.rendered import write
 from sagefit.recover import recover
 from sagefit.target import Target
 from sagefit.terraform import Terraform

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from moto.iam.models import ManagedPolicy, iam_backends
 
-from sagefit.cloud.policy import Call, Context, allows, allows_somewhere
+from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere
 
 Request = Mapping[str, Any]
 _KINDS = {

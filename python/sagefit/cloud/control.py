@@ -17,7 +17,6 @@ from pathlib import Path
 
 import psutil
 
-import sagefit
 from sagefit.cloud import faults as faults_file
 from sagefit.cloud import paths, record, scratch
 from sagefit.cloud.aws_environment import NO_FILES, PROXIES, REGION, UNSET, aws_variables, no_proxy
@@ -247,7 +246,7 @@ def _server_environment(port: int) -> dict[str, str]:
             "MOTO_PORT": str(port),  # read when moto is imported
             "MOTO_DISABLE_GLOBAL_CORS": "true",  # no web page may read an answer
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # a second of start-up for images nobody here asks for
-            "PYTHONPATH": str(Path(sagefit.__file__).resolve().parents[1]),
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
             "PYTHONUNBUFFERED": "1",
             "MALLOC_MMAP_THRESHOLD_": "262144",  # glibc: what S3 was sent goes back to the system once it is on disk
             "SAGEFIT_HOME": str(home()),

@@ -20,7 +20,7 @@ from sagefit.examples.result import Result, failed, of_run, planned_only
 from sagefit.job import load_job
 from sagefit.paths import ROOT, home
 from sagefit.planning import plan
-from sagefit.planning.tfvars import check_rendered
+from sagefit.planning.rendered import check_rendered
 
 MEMORY_SCALE = 1 / 16  # what the examples are made for, whatever this user's default is
 _TOOLS = ("bin", "plugin-cache")  # what `make setup` fetched serves the stage, too

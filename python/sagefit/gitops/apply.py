@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sagefit import __version__, deploy, toolchain
+from sagefit import deploy, toolchain
 from sagefit.console import command, err
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops import binding, bundle
@@ -25,6 +25,7 @@ from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
+from sagefit.version import __version__
 
 
 @dataclass(frozen=True)

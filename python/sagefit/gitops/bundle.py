@@ -11,7 +11,7 @@ from pathlib import Path
 
 import boto3
 
-from sagefit import __version__, deploy
+from sagefit import deploy
 from sagefit.errors import SagefitError
 from sagefit.gitops import binding
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, Origin, Place, Record
@@ -25,6 +25,7 @@ from sagefit.reviewing import TUNING_FILE, Tuning, load_tuning, markdown, read_d
 from sagefit.reviewing import Origin as Reviewed
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
+from sagefit.version import __version__
 
 LIFETIME = timedelta(hours=24)
 

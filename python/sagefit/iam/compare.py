@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
-from sagefit.reviewing.iam.policy import Conditions, Part, Policy, Statement, matches, overlap
+from sagefit.iam.policy import Conditions, Part, Policy, Statement, matches, overlap
 
 MOST = 20_000
 """Combinations of action, resource and principal of one statement that are looked at one by one."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from sagefit.reviewing.iam.policy import Part, Statement, matches, overlap
+from sagefit.iam.policy import Part, Statement, matches, overlap
 
 # Who may do one of these can give himself more, or act as somebody else.
 ESCALATION = tuple(

@@ -9,10 +9,12 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_con
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from sagefit.documents import as_list
+from sagefit.iam.policy import Part, Statement, matches, read_policy
 
 Context = Mapping[str, str | list[str]]
 
@@ -31,68 +33,60 @@ class Call:
 
 def allows(policies: Iterable[dict[str, Any]], call: Call) -> bool:
     """Whether some statement allows a call and none denies it."""
-    effects = {
-        statement["Effect"]
-        for policy in policies
-        for statement in _list(policy["Statement"])
-        if applies(statement, call)
-    }
-    return effects == {"Allow"}
+    effects = {statement.allows for statement in _statements(policies) if applies(statement, call)}
+    return effects == {True}
 
 
 def allows_somewhere(policies: Iterable[dict[str, Any]], call: Call) -> bool:
     """Whether some statement allows the action of a call, on whatever resource and condition."""
     return any(
-        statement["Effect"] == "Allow" and _named(statement, "Action", _is(call.action))
-        for policy in policies
-        for statement in _list(policy["Statement"])
+        statement.allows and _takes(statement.actions, call.action.lower()) for statement in _statements(policies)
     )
 
 
-def applies(statement: dict[str, Any], call: Call) -> bool:
+def applies(statement: Statement, call: Call) -> bool:
     """Whether a statement speaks about a call."""
     return (
-        _named(statement, "Action", _is(call.action))
-        and _named(statement, "Resource", lambda pattern: _like(pattern, call.resource))
-        and all(
-            _holds(operator, key, [str(value) for value in _list(values)], call.context)
-            for operator, keys in statement.get("Condition", {}).items()
-            for key, values in keys.items()
-        )
+        _takes(statement.actions, call.action.lower())
+        and _takes(statement.resources, call.resource)
+        and all(_holds(operator, key, values, call.context) for operator, key, values in statement.conditions)
     )
 
 
-def _is(action: str) -> Callable[[str], bool]:
-    return lambda pattern: _like(pattern.lower(), action.lower())
+def _statements(policies: Iterable[dict[str, Any]]) -> Iterator[Statement]:
+    """Those of some documents. Raises KeyError or TypeError for what IAM would not have taken."""
+    for document in policies:
+        policy = read_policy(document, exact=True)
+        if policy is None:
+            raise TypeError(f"{document!r} is no policy")
+        yield from policy.statements
 
 
-def _named(statement: dict[str, Any], element: str, matches: Callable[[str], bool]) -> bool:
-    if f"Not{element}" in statement:
-        return not any(map(matches, _list(statement[f"Not{element}"])))
-    return any(map(matches, _list(statement[element])))
+def _takes(part: Part, text: str) -> bool:
+    return any(_like(pattern, text) for pattern in part.patterns) != part.but
 
 
-def _holds(operator: str, key: str, wanted: list[str], context: Context) -> bool:
-    """Whether one key's condition holds."""
+def _holds(operator: str, key: str, wanted: frozenset[str], context: Context) -> bool:
+    """Whether one key's condition holds; operator and key are in lower case."""
     present = {name.lower(): value for name, value in context.items()}
-    found = present.get(key.lower())
-    if operator == "Null":
-        return (found is None) == (wanted[0] == "true")
+    found = present.get(key)
+    if operator == "null":
+        return (found is None) == (wanted == {"true"})
     quantifier, _, operator = operator.rpartition(":")
-    if_exists = operator.endswith("IfExists")
-    name = operator.removesuffix("IfExists")
-    negative = "Not" in name
-    test = _TESTS[name.replace("Not", "")]
+    if_exists = operator.endswith("ifexists")
+    name = operator.removesuffix("ifexists")
+    negative = "not" in name
+    test = _TESTS[name.replace("not", "")]
     if found is None:
-        return if_exists or negative or quantifier == "ForAllValues"
+        return if_exists or negative or quantifier == "forallvalues"
 
     def one(value: str) -> bool:
         return any(test(want, value) for want in wanted) != negative
 
-    if quantifier == "ForAllValues":
-        return all(map(one, _list(found)))
-    if quantifier == "ForAnyValue":
-        return any(map(one, _list(found)))
+    if quantifier == "forallvalues":
+        return all(map(one, as_list(found)))
+    if quantifier == "foranyvalue":
+        return any(map(one, as_list(found)))
     if isinstance(found, list):
         raise TypeError(f"{key} has several values and {operator} no quantifier")
     return one(found)
@@ -101,8 +95,7 @@ def _holds(operator: str, key: str, wanted: list[str], context: Context) -> bool
 def _like(pattern: str, text: str) -> bool:
     if "${" in pattern:
         raise ValueError(f"{pattern}: policy variables are not read here")
-    expression = "".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern)
-    return re.fullmatch(expression, text, re.DOTALL) is not None
+    return matches(pattern, text)
 
 
 def _arn(pattern: str, arn: str) -> bool:
@@ -111,21 +104,17 @@ def _arn(pattern: str, arn: str) -> bool:
     return len(patterns) == len(parts) and all(map(_like, patterns, parts))
 
 
-# Without "Not"; an operator that is not here is an error, not a condition that holds.
+# In lower case and without "not"; an operator that is not here is an error, not a condition that holds.
 _TESTS: dict[str, Callable[[str, str], bool]] = {
-    "StringEquals": lambda want, value: want == value,
-    "StringEqualsIgnoreCase": lambda want, value: want.lower() == value.lower(),
-    "StringLike": _like,
-    "ArnEquals": _arn,
-    "ArnLike": _arn,
-    "Bool": lambda want, value: want.lower() == value.lower(),
-    "NumericEquals": lambda want, value: float(value) == float(want),
-    "NumericLessThan": lambda want, value: float(value) < float(want),
-    "NumericLessThanEquals": lambda want, value: float(value) <= float(want),
-    "NumericGreaterThan": lambda want, value: float(value) > float(want),
-    "NumericGreaterThanEquals": lambda want, value: float(value) >= float(want),
+    "stringequals": lambda want, value: want == value,
+    "stringequalsignorecase": lambda want, value: want.lower() == value.lower(),
+    "stringlike": _like,
+    "arnequals": _arn,
+    "arnlike": _arn,
+    "bool": lambda want, value: want.lower() == value.lower(),
+    "numericequals": lambda want, value: float(value) == float(want),
+    "numericlessthan": lambda want, value: float(value) < float(want),
+    "numericlessthanequals": lambda want, value: float(value) <= float(want),
+    "numericgreaterthan": lambda want, value: float(value) > float(want),
+    "numericgreaterthanequals": lambda want, value: float(value) >= float(want),
 }
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sagefit.reviewing.values import UNKNOWN, as_list, parsed
+from sagefit.documents import UNKNOWN, as_list, parsed
 
 ANY = frozenset({"*"})
 NOT_KNOWN = "(known after apply)"
@@ -73,8 +73,12 @@ class Policy:
 EMPTY = Policy(())
 
 
-def read_policy(value: Any) -> Policy | None:
-    """The policy in an attribute; None when it is not known yet or is no policy."""
+def read_policy(value: Any, *, exact: bool = False) -> Policy | None:
+    """The policy in an attribute; None when it is not known yet or is no policy.
+
+    What a review of a plan cannot see counts as all that it may be. With ``exact`` nothing is guessed: an empty list
+    takes in nothing. Raises KeyError there for a statement without action or resource.
+    """
     if value is UNKNOWN:
         return None
     if value is None or value == "":
@@ -82,7 +86,7 @@ def read_policy(value: Any) -> Policy | None:
     document = parsed(value)
     if not isinstance(document, dict):
         return None
-    found = [_statement(each) for each in as_list(document.get("Statement")) if isinstance(each, dict)]
+    found = [_statement(each, exact=exact) for each in as_list(document.get("Statement")) if isinstance(each, dict)]
     return Policy(tuple(found))
 
 
@@ -124,22 +128,23 @@ def _hides_statements(unknown: Any) -> bool:
     return isinstance(unknown, dict) and unknown.get("statement") is True
 
 
-def _statement(fields: dict[str, Any], *, unknown: bool = False) -> Statement:
+def _statement(fields: dict[str, Any], *, unknown: bool = False, exact: bool = False) -> Statement:
     identity = "Principal" not in fields and "NotPrincipal" not in fields
     return Statement(
         allows=str(fields.get("Effect")).lower() != "deny",
-        actions=_part(fields, "Action", unknown, fold=True),
-        resources=_part(fields, "Resource", unknown or not identity),
+        actions=_part(fields, "Action", unknown, fold=True, exact=exact),
+        resources=_part(fields, "Resource", unknown or not identity, exact=exact),
         principals=Part(ANY) if identity else _principals(fields),
         conditions=_conditions(fields.get("Condition")),
         sid=str(fields.get("Sid") or ""),
     )
 
 
-def _part(fields: dict[str, Any], name: str, lenient: bool, *, fold: bool = False) -> Part:
+def _part(fields: dict[str, Any], name: str, lenient: bool, *, fold: bool = False, exact: bool = False) -> Part:
     but = f"Not{name}" in fields
-    patterns = {_text(item, fold) for item in as_list(fields.get(f"Not{name}" if but else name))}
-    if not patterns:  # not known yet, or the resource that the policy hangs on
+    written = f"Not{name}" if but else name
+    patterns = {_text(item, fold) for item in as_list(fields[written] if exact else fields.get(written))}
+    if not patterns and not exact:  # not known yet, or the resource that the policy hangs on
         patterns = {NOT_KNOWN} if lenient and name == "Resource" and "Principal" not in fields else {"*"}
     return Part(frozenset(patterns), but)
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sagefit.images.publish import publish
+from sagefit.images.publishing import publish
 
 __all__ = ["publish"]

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sagefit.catalog.hardware import groups_of
+from sagefit.documents import parsed
+from sagefit.job.model import OLDER_NAMES
+from sagefit.machine import processing, tuning
 from sagefit.planning import PlannedAttempt
-from sagefit.reviewing.hidden import is_secret_name
-from sagefit.reviewing.jobs import processing, tuning
-from sagefit.reviewing.values import parsed
+from sagefit.secret_names import is_secret_name
 
 _COMMENT = re.compile(r"^Sagefit job (?P<name>[^:\s]+)(?:: (?P<description>.*))?$", re.DOTALL)
 _SUBMIT = ": submit"
@@ -258,7 +259,7 @@ def _attempt_words(
         "max_runtime_seconds", "max_wait_seconds", "max_pending_seconds",
     ):  # fmt: skip
         if name in fields:
-            yield f"{prefix}.{name}", fields[name]
+            yield f"{prefix}.{OLDER_NAMES.get(name, name)}", fields[name]
     for group in attempt.instance_groups:
         yield f"{prefix}.instance_groups.{group.name}", str(group)
     for key, value in sorted(attempt.hyperparameters.items()):

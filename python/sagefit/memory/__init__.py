@@ -1,6 +1,6 @@
 """Predicted peak memory of a training job, per GPU and per host."""
 
-from sagefit.memory.predict import forget, predict
+from sagefit.memory.prediction import forget, predict
 from sagefit.memory.workload import (
     GIB,
     Estimate,

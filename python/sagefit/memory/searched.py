@@ -9,7 +9,7 @@ from typing import get_args
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob
 from sagefit.memory.knobs import names_in
-from sagefit.memory.predict import predict
+from sagefit.memory.prediction import predict
 from sagefit.memory.workload import Placement, Workload
 
 _SOMEWHERE = Placement(hosts=1, gpus_per_host=1)  # where needs are compared, not where the job runs

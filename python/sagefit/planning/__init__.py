@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+from sagefit.planning.allowed import allowed_problems, check_max_price
 from sagefit.planning.cost import attempt_usd, is_estimated, repeats_note, usd_per_hour, worst_case_usd
 from sagefit.planning.job_plan import JobPlan, plan
-from sagefit.planning.limits import allowed_problems, check_max_price
 from sagefit.planning.on_cpu import predicted_on_cpu
 from sagefit.planning.planned import PlannedAttempt
 from sagefit.planning.steps import step_as_attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sagefit.catalog.instances import Instance
+from sagefit.catalog.instance_table import Instance
 from sagefit.catalog.prices import Price
 from sagefit.catalog.quotas import quota_name
 from sagefit.memory import Estimate, Placement, Prediction

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sagefit.catalog.instances import instances
+from sagefit.catalog.instance_table import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob, VisionModel

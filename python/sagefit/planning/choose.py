@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from sagefit.catalog.instances import Instance, instances
+from sagefit.catalog.instance_table import Instance, instances
 from sagefit.catalog.prices import REFERENCE_REGION, Price, price
 from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
 from sagefit.planning.candidate import (

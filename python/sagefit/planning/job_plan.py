@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Attempt, Job
 from sagefit.job.values import Hyperparameter
 from sagefit.memory import Workload
@@ -15,7 +16,7 @@ from sagefit.planning import market
 from sagefit.planning.advice import Advice, advise
 from sagefit.planning.auto import first_choice, graph
 from sagefit.planning.choose import Candidate
-from sagefit.planning.cost import is_estimated, worst_case_usd
+from sagefit.planning.cost import is_estimated, repeats_note, worst_case_usd
 from sagefit.planning.limits import check_services
 from sagefit.planning.planned import PlannedAttempt, fill, texts
 from sagefit.planning.steps import plan_steps
@@ -103,7 +104,15 @@ class JobPlan:
         """The tfvars text that Terraform reads: the same job gives the same bytes on every machine."""
         from sagefit.planning.tfvars import render  # who only sizes a job needs no templates
 
-        return render(self)
+        return render(self.job, self.attempts, self._worst_case())
+
+    def _worst_case(self) -> str | None:
+        """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
+        usd = self.worst_case_usd(REFERENCE_REGION, packaged=True)
+        if usd is None or not any(attempt.fit for attempt in self.attempts):
+            return None
+        estimated = ", by estimated prices" if self.prices_estimated(REFERENCE_REGION, packaged=True) else ""
+        return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}; {repeats_note(usd)}."
 
     def attempt(self, name: str) -> PlannedAttempt | None:
         """The attempt of that name, if the job has one."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from sagefit.catalog.instances import instances
+from sagefit.catalog.instance_table import instances
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Job
 from sagefit.memory import Workload

@@ -1,7 +1,6 @@
-"""Render a job to ``NAME.tfvars``, and guard the file against losing somebody's edits.
+"""The text of ``NAME.tfvars``: a job and its attempts as Terraform reads them.
 
-The first line says where the file comes from and carries the digest of everything below it. A file whose digest
-does not match was edited by hand, and a file without one was never ours: both are refused, never replaced.
+The first line says where the file comes from and carries the digest of everything below it.
 """
 
 from __future__ import annotations
@@ -9,26 +8,23 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import jinja2
 
 from sagefit.catalog.prices import REFERENCE_REGION
-from sagefit.console import command
-from sagefit.errors import REFUSED, SagefitError
 from sagefit.job.model import FailureClass, Image, Job, Schedule
 from sagefit.job.pinned import PinnedImage, load_pin, pin_note
 from sagefit.job.processing_model import Step
 from sagefit.job.values import Code, Source, as_text
-from sagefit.paths import JOB_ROOT, display
+from sagefit.paths import JOB_ROOT
 from sagefit.planning import hcl
 from sagefit.planning.choose import Candidate
-from sagefit.planning.cost import repeats_note
-from sagefit.planning.job_plan import JobPlan
 from sagefit.planning.planned import PlannedAttempt
 
-_HEADER = re.compile(
+HEADER = re.compile(
     r"\A# Rendered by sagefit from (?P<source>\S+)\. Edit that file, not this one\. sha256 (?P<digest>\w{16})\n"
 )
 
@@ -40,9 +36,8 @@ _environment = jinja2.Environment(
 )
 
 
-def render(plan: JobPlan) -> str:
-    """`JobPlan.text`, which keeps it."""
-    job = plan.job
+def render(job: Job, attempts: Sequence[PlannedAttempt], worst_case: str | None) -> str:
+    """`JobPlan.text`, which keeps it. ``worst_case`` says what a run can cost, where that is predicted."""
     body = _environment.get_template("job.tfvars.j2").render(
         attributes=hcl.attributes,
         comment=hcl.comment,
@@ -50,52 +45,14 @@ def render(plan: JobPlan) -> str:
         image_note=pin_note(job),
         training=_training(job),
         resources={"resources": _resources(job)},
-        worst_case=_worst_case(plan),
-        attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(plan.attempts)],
+        worst_case=worst_case,
+        attempts=[(_attempt(a), _comments(i, a)) for i, a in enumerate(attempts)],
     )
-    return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {_digest(body)}\n\n{body}"
+    return f"# Rendered by sagefit from {job.path.name}. Edit that file, not this one. sha256 {digest(body)}\n\n{body}"
 
 
-def write(plan: JobPlan) -> tuple[Path, bool]:
-    """Write a plan's text to `Job.tfvars`; returns its path and whether its content changed.
-
-    Raises SagefitError (exit code 4) when the file there was edited by hand or not written by Sagefit.
-    """
-    path, text = plan.job.tfvars, plan.text
-    if path.exists():
-        old = path.read_text(encoding="utf-8")
-        if old == text:
-            return path, False
-        _refuse_foreign(path, old, plan.job)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
-    return path, True
-
-
-def check_rendered(plan: JobPlan) -> None:
-    """Raise SagefitError (exit code 1) unless the file on disk is what the job renders to."""
-    path = plan.job.tfvars
-    if not path.exists() or path.read_text(encoding="utf-8") != plan.text:
-        state = "is out of date" if path.exists() else "does not exist"
-        raise SagefitError(
-            f"{display(path)} {state}", hint=f"run: {command('render', plan.job.reference)}", exit_code=1
-        )
-
-
-def _refuse_foreign(path: Path, old: str, job: Job) -> None:
-    header = _HEADER.match(old)
-    if header and _digest(old[header.end() + 1 :]) == header["digest"]:
-        return
-    what = "was edited by hand since Sagefit rendered it" if header else "was not written by Sagefit"
-    raise SagefitError(
-        f"{display(path)} {what}, so it is not replaced",
-        hint=f"move the change into {display(job.path)} and delete {path.name}, or keep the file under another name",
-        exit_code=REFUSED,
-    )
-
-
-def _digest(body: str) -> str:
+def digest(body: str) -> str:
+    """What the first line of a render says of ``body``, the lines below it."""
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
@@ -230,15 +187,6 @@ def _price(fit: Candidate) -> str:
         return "no price known"
     estimated = ", estimated" if fit.price and fit.price.estimated else ""
     return f"{fit.usd_per_hour:.2f} USD an hour in {REFERENCE_REGION}{estimated}"
-
-
-def _worst_case(plan: JobPlan) -> str | None:
-    """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
-    usd = plan.worst_case_usd(REFERENCE_REGION, packaged=True)
-    if usd is None or not any(attempt.fit for attempt in plan.attempts):
-        return None
-    estimated = ", by estimated prices" if plan.prices_estimated(REFERENCE_REGION, packaged=True) else ""
-    return f"A run costs at most {usd:.2f} USD in {REFERENCE_REGION}{estimated}; {repeats_note(usd)}."
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

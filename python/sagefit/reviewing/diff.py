@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sagefit.reviewing.values import UNKNOWN, Path, marks_any, parsed, shade
+from sagefit.documents import UNKNOWN, parsed
+from sagefit.reviewing.values import Path, marks_any, shade
 
 SENSITIVE = "(sensitive)"
 MOST_ITEMS = 2000

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from sagefit.documents import MAX_DEPTH, deeper
 from sagefit.errors import SagefitError
 from sagefit.reviewing.plan import Plan
-from sagefit.reviewing.values import MAX_DEPTH, deeper
 
 MAX_BYTES = 512 * 1024 * 1024
 _HINT = "make it from a saved plan: terraform show -json PLANFILE > plan.json"

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sagefit.documents import parsed
 from sagefit.reviewing.references import References
-from sagefit.reviewing.values import parsed
 
 # Attributes of AWS resources themselves (not of blocks in them) that only say which one it is, or hash its content.
 _NAMES = frozenset({

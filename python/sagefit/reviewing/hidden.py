@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
+from sagefit.documents import parsed
 from sagefit.reviewing.plan import Change, Plan, Values
-from sagefit.reviewing.values import parsed
+from sagefit.secret_names import is_secret_name, may_name_a_secret
 
 LEAST = 6
 """Characters of the shortest value that is searched for; shorter ones stand in too many words."""
 
-SECRET_NAME = re.compile(
-    r"passw(or)?d|passphrase|secret(?!s?_?manager|s?manager|s?_?arn|_?id$|_?name$|version)|token(?!s|iz)|"
-    r"private_?key|access_?key(?!_?id$)|api_?key|credential|connection_?string|auth_?key|user_?data(?!_replace)",
-    re.IGNORECASE,
-)
-_NOT_SECRET = re.compile(
-    r"(^|[._-])(num|max|min|total|pad|eos|bos|unk|sep|cls|mask)[._-]?.*token|token.*(per|limit|count|ttl|type|hop)|"
-    r"http_tokens|manage_master|recovery_window|rotation|_arns?$|_wo_version$",
-    re.IGNORECASE,
-)
-_PIECES = ("passw", "passphrase", "secret", "token", "key", "credential", "connection", "user_data", "userdata")
 _OPAQUE = re.compile(r"^(environment|env)$", re.IGNORECASE)
-
-
-def _may_name_a_secret(text: str) -> bool:
-    """Whether it is worth a closer look: the pattern takes its time on long texts."""
-    lower = text.lower()
-    return any(word in lower for word in _PIECES)
-
-
-@lru_cache(maxsize=65536)
-def is_secret_name(name: str) -> bool:
-    """Whether something of this name holds a secret, marked or not."""
-    return bool(SECRET_NAME.search(name)) and not _NOT_SECRET.search(name)
 
 
 def hidden_by_name(path: Iterable[object], value: object) -> bool:
@@ -93,7 +70,7 @@ def _marked(value: Any, tree: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for index, child in enumerate(value):
             yield from _marked(child, tree[index] if isinstance(tree, list) and index < len(tree) else None)
-    elif isinstance(value, str) and value[:1] in ("{", "[") and _may_name_a_secret(value):
+    elif isinstance(value, str) and value[:1] in ("{", "[") and may_name_a_secret(value):
         yield from _named(parsed(value))
 
 

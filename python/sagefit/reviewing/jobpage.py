@@ -7,9 +7,9 @@ from typing import Any
 
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
+from sagefit.machine.definition import Definition
 from sagefit.planning import usd_per_hour
 from sagefit.reviewing.jobs import JobReview
-from sagefit.reviewing.jobs.definition import Definition
 from sagefit.reviewing.jobs.fit import Cost, Fit
 from sagefit.reviewing.md import block, cell, code
 from sagefit.reviewing.redact import Redactor

@@ -15,7 +15,7 @@ from sagefit.reviewing.judge import Finding, Review
 from sagefit.reviewing.md import code, marker, summary
 from sagefit.reviewing.references import References
 from sagefit.reviewing.rules import SEVERITIES, rules
-from sagefit.reviewing.sections import Section, sections
+from sagefit.reviewing.sections import Section, said, sections
 
 BUDGET = 60_000
 """Bytes of a page. GitHub takes 65,536 characters and the message needs room for what a workflow adds."""
@@ -164,12 +164,6 @@ def _asks(rule: str) -> str:
         (len(prefix), question) for question, prefixes in _QUESTIONS for prefix in prefixes if rule.startswith(prefix)
     ]
     return max(matching)[1]
-
-
-def said(review: Review, finding: Finding) -> str:
-    """What a finding says, in Markdown."""
-    text = finding.message.text(lambda value: code(review.redactor.show(value)))
-    return f"{rules()[finding.rule].title}: {text} ({code(finding.rule)})"
 
 
 def _decisions(review: Review, room: int) -> str:

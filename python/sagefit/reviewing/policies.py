@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sagefit.documents import parsed
 from sagefit.reviewing.diff import SENSITIVE
 from sagefit.reviewing.document import Document
 from sagefit.reviewing.hidden import hidden_by_name
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.redact import Redactor
 from sagefit.reviewing.references import References
-from sagefit.reviewing.rules.table import SEVERITIES, Severity
-from sagefit.reviewing.values import parsed
+from sagefit.reviewing.rulebook import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from sagefit.checkov import Finding

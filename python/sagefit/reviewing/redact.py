@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from sagefit.documents import UNKNOWN, parsed
 from sagefit.reviewing.diff import SENSITIVE, Edit
-from sagefit.reviewing.hidden import LEAST, hidden_by_name, is_secret_name, secrets_of
+from sagefit.reviewing.hidden import LEAST, hidden_by_name, secrets_of
 from sagefit.reviewing.plan import Plan
-from sagefit.reviewing.values import UNKNOWN, parsed
+from sagefit.secret_names import is_secret_name
 
 _REACH = 4096  # how much of a secret is compared; it must not be longer than what is kept beyond a cut
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sagefit.machine.definition import HIDDEN, Secret
 from sagefit.reviewing.jobs import JobReview
-from sagefit.reviewing.jobs.definition import HIDDEN, Secret
 from sagefit.reviewing.judge import Finding, Review
 from sagefit.reviewing.policies import PolicyFailure
 from sagefit.reviewing.redact import Redactor

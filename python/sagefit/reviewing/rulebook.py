@@ -54,6 +54,6 @@ def place(rule: str) -> int:
 
 @cache
 def load(name: str) -> Any:
-    """A table that lies beside this file."""
+    """A table of ``rules/``."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where it was built, ten times as fast
-    return yaml.load(Path(__file__).with_name(name).read_text(encoding="utf-8"), loader)  # noqa: S506
+    return yaml.load((Path(__file__).parent / "rules" / name).read_text(encoding="utf-8"), loader)  # noqa: S506

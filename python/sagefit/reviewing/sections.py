@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from sagefit.documents import UNKNOWN
 from sagefit.reviewing.diff import SENSITIVE, Shades, edits
-from sagefit.reviewing.judge import Review
+from sagefit.reviewing.judge import Finding, Review
 from sagefit.reviewing.md import block, code
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.policies import PolicyFailure
-from sagefit.reviewing.values import UNKNOWN
+from sagefit.reviewing.rules import rules
 
 _MOST_EDITS = 12
 _QUIET = ("tags_all",)
@@ -40,7 +41,7 @@ def sections(review: Review) -> list[Section]:
     found = [
         Section("New policy failures", len(policies.new), _policies(review, policies.new)) if policies else None,
         Section("Destroyed, replaced, no longer managed", len(gone), _changes(review, gone)),
-        Section("Worth knowing", len(low), (_low(review, finding.address, finding) for finding in low)),
+        Section("Worth knowing", len(low), (f"- {code(finding.address)} {said(review, finding)}" for finding in low)),
         Section("Updated in place", len(by_kind.get("update", [])), _changes(review, by_kind.get("update", []))),
         Section("Created", len(by_kind.get("create", [])), (_line(change) for change in by_kind.get("create", []))),
         Section("Moved or imported without change", len(moved), (_line(change) for change in moved)),
@@ -54,6 +55,12 @@ def sections(review: Review) -> list[Section]:
         Section("Accepted by the repository", len(review.suppressed), _suppressed(review)),
     ]
     return [section for section in found if section and section.count]
+
+
+def said(review: Review, finding: Finding) -> str:
+    """What a finding says, in Markdown."""
+    text = finding.message.text(lambda value: code(review.redactor.show(value)))
+    return f"{rules()[finding.rule].title}: {text} ({code(finding.rule)})"
 
 
 def _changes(review: Review, changes: Iterable[Change]) -> Iterator[str]:
@@ -98,12 +105,6 @@ def _edits(review: Review, change: Change) -> Iterator[str]:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
-
-
-def _low(review: Review, address: str, finding: object) -> str:
-    from sagefit.reviewing.page import said
-
-    return f"- {code(address)} {said(review, finding)}"  # type: ignore[arg-type]
 
 
 def _output(review: Review, name: str) -> str:

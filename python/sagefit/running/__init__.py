@@ -1,11 +1,12 @@
 """Runs: start one, watch it, stop it, and read what its attempts did."""
 
-from sagefit.running.execution import Run, find_run, latest_runs, running_runs, runs, start, stop
-from sagefit.running.expected import expected
-from sagefit.running.ledger import AttemptRecord, RunRecord, read_run
+from sagefit.running.execution import find_run, latest_runs, running_runs, runs, start, stop
+from sagefit.running.following import watch
+from sagefit.running.ledger import read_run
 from sagefit.running.logs import last_lines
 from sagefit.running.peaks import measured
-from sagefit.running.watch import watch
+from sagefit.running.prediction import expected
+from sagefit.running.records import AttemptRecord, Run, RunRecord
 
 __all__ = [
     "AttemptRecord",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -16,28 +15,15 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.running.clients import sagemaker, step_functions
+from sagefit.running.names import attempt_index, attempt_job
 from sagefit.running.processing import stop_steps
-from sagefit.running.tuning import attempt_job
+from sagefit.running.records import Run
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: its name, which is the execution's, and where it lives."""
-
-    name: str
-    job: str
-    platform: Platform
-
-    @property
-    def arn(self) -> str:
-        """The ARN of the execution."""
-        return self.platform.execution_arn(self.job, self.name)
 
 
 def start(job: Job, platform: Platform | None = None) -> Run:
@@ -178,11 +164,6 @@ def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
         if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", attempt_job(summary["TrainingJobName"]))
     ]
     return sorted(own, key=lambda s: (attempt_index(s["TrainingJobName"]), s["TrainingJobName"]))
-
-
-def attempt_index(training_job: str) -> int:
-    """The attempt that a training job's name ends with, or that of its tuning job."""
-    return int(attempt_job(training_job).rsplit("-", 1)[1].rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def _not_applied(job: Job, platform: Platform) -> SagefitError:

@@ -15,10 +15,10 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.job.values import duration
 from sagefit.running import view
 from sagefit.running.clients import CONNECTION_LOST
-from sagefit.running.execution import Run
-from sagefit.running.ledger import COMPLETED, AttemptRecord, RunRecord, read_run
+from sagefit.running.ledger import read_run
 from sagefit.running.logs import LogReader
-from sagefit.running.processing import LOG_GROUP, StepRecord
+from sagefit.running.processing import LOG_GROUP
+from sagefit.running.records import COMPLETED, AttemptRecord, Run, RunRecord, StepRecord
 from sagefit.target import Target
 
 _LOCAL_SECONDS = 0.5

@@ -10,7 +10,8 @@ from sagefit.memory.peaks import MOST, Record
 from sagefit.platform import Platform
 from sagefit.running import reports
 from sagefit.running.execution import latest_runs
-from sagefit.running.ledger import COMPLETED, AttemptRecord, RunRecord, read_run
+from sagefit.running.ledger import read_run
+from sagefit.running.records import COMPLETED, AttemptRecord, RunRecord
 
 MEMORY_CLASSES = ("gpu_memory", "host_memory")
 LARGEST = 2 * 1024**3

@@ -8,7 +8,7 @@ from sagefit.catalog import instances
 from sagefit.errors import SagefitError
 from sagefit.memory import Placement, predict
 from sagefit.planning import JobPlan
-from sagefit.running.ledger import AttemptRecord, RunRecord
+from sagefit.running.records import AttemptRecord, RunRecord
 
 
 def expected(record: RunRecord, plan: JobPlan | None) -> RunRecord:

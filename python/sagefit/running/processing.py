@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -13,36 +12,10 @@ from sagefit.catalog import price
 from sagefit.failures import Diagnosis, decided, diagnose
 from sagefit.running.clients import sagemaker
 from sagefit.running.logs import HOSTS, tails
+from sagefit.running.records import StepRecord
 
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 _LABEL = "processing "
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """One processing step of a run, in an attempt's words: times in seconds, money in USD; neither spot nor a search.
-
-    ``billable_seconds`` is the time between start and end, for SageMaker tells no other.
-    """
-
-    index: int
-    name: str
-    instance_type: str = ""
-    instance_count: int = 1
-    processing_job: str = ""
-    status: str = ""
-    outcome: str = ""
-    diagnosis: Diagnosis | None = None
-    billable_seconds: int | None = None
-    usd: float | None = None
-    estimated_usd: float | None = None
-    spot: bool = False
-    search: None = None
-
-    @property
-    def evidence(self) -> str:
-        """What tells the failure class; empty for a step that did not fail."""
-        return self.diagnosis.evidence if self.diagnosis else ""
 
 
 def stop_steps(run: str) -> list[str]:

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from sagefit.catalog import price
 from sagefit.failures import diagnose
 from sagefit.running.clients import sagemaker
-
-if TYPE_CHECKING:
-    from sagefit.running.ledger import AttemptRecord
+from sagefit.running.records import AttemptRecord, Search
+from sagefit.running.training import read_training_job
 
 MOST_READ = 30
 """Trials of which more is read than their list tells: the best, the newest failures, then the newest of the rest."""
-_TRIAL = re.compile(r"-\d{3,5}-[0-9a-z]+$")
 _NOT_OF_THE_SCRIPT = ("sagemaker_", "_tuning_objective_metric")
 _ENDED = ("Completed", "Failed", "Stopped")
 
 
-@dataclass(frozen=True)
-class Search:
-    """What a tuning job has tried so far. ``best`` is the objective's best value, None while there is none."""
-
-    metric: str
-    most: int | None
-    completed: int
-    failed: int
-    running: tuple[str, ...]
-    best: float | None
-    best_job: str
-    failed_job: str
-    hyperparameters: dict[str, str]
-
-    @property
-    def told_by(self) -> str:
-        """The training job that tells how the search went: the best, else the newest that failed; maybe none."""
-        return self.best_job or self.failed_job
-
-    def __str__(self) -> str:
-        of = f" of {self.most}" if self.most else ""
-        parts = [f"{self.completed}{of} trials completed"]
-        parts += [f"{self.failed} failed"] if self.failed else []
-        parts += [f"{len(self.running)} running"] if self.running else []
-        parts += [f"best {self.metric}={self.best:g}"] if self.best is not None else []
-        return ", ".join(parts)
-
-
-def attempt_job(training_job: str) -> str:
-    """The job of an attempt that a training job belongs to: its tuning job for a trial, else itself."""
-    return _TRIAL.sub("", training_job)
-
-
-def searched(name: str, training_job: str, region: str, read: Callable[[str, str], AttemptRecord]) -> AttemptRecord:
-    """The tuning job ``name`` as an attempt; ``read`` reads one training job.
+def searched(name: str, training_job: str, region: str) -> AttemptRecord:
+    """The tuning job ``name`` as an attempt.
 
     ``training_job`` is one of its trials, which is read when the tuning job's own list is behind and has none yet.
 
@@ -66,8 +30,11 @@ def searched(name: str, training_job: str, region: str, read: Callable[[str, str
     trials = list(_trials(name))
     search, status = _search(job, trials), job["HyperParameterTuningJobStatus"]
     over = status in _ENDED
-    shown = [read(trial["TrainingJobName"], region) for trial in _worth_reading(trials, search)[: None if over else 1]]
-    shown = shown or [read(training_job, region)]
+    shown = [
+        read_training_job(trial["TrainingJobName"], region)
+        for trial in _worth_reading(trials, search)[: None if over else 1]
+    ]
+    shown = shown or [read_training_job(training_job, region)]
     fullest = max(shown, key=lambda record: (record.gpu_peak_gib or 0.0, record.host_peak_gib or 0.0))
     record = replace(
         fullest,

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sagefit.job.values import duration
-from sagefit.running.ledger import COMPLETED, AttemptRecord, RunRecord
-from sagefit.running.processing import StepRecord
+from sagefit.running.records import COMPLETED, AttemptRecord, RunRecord, StepRecord
 
 Job = AttemptRecord | StepRecord
 

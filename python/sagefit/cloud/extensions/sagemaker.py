@@ -19,8 +19,8 @@ from sagefit.cloud.extensions.requests import Requests, api_error, in_time, inva
 from sagefit.cloud.extensions.tuning import TuningJobs
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.jobs import ENDED, TrainingJob
-from sagefit.cloud.policy import Call
 from sagefit.cloud.storage import S3Uri
+from sagefit.iam.evaluate import Call
 
 _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
 _creation = threading.Lock()

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sagefit.documents import UNKNOWN
+from sagefit.machine.definition import OWN_VARIABLE, Definition, is_ours, read_definition
 from sagefit.planning import JobPlan
 from sagefit.reviewing.jobs import foreign, rules
-from sagefit.reviewing.jobs.definition import OWN_VARIABLE, Definition, is_ours, read_definition
 from sagefit.reviewing.jobs.fit import Cost, Fit, cost_of, described, fits
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change, Plan
-from sagefit.reviewing.rules.table import Hit
-from sagefit.reviewing.values import UNKNOWN, first, will_be
+from sagefit.reviewing.rulebook import Hit
+from sagefit.reviewing.values import first, will_be
 
 _RUNS = re.compile(r"(?:^|\.)(?:(code)\.(?:entry_point|arguments)$|(environment|hyperparameters)\.)")
 _REGION_OF_ARN = re.compile(r"^arn:[\w-]+:\w+:([a-z]{2}(?:-[a-z]+)+-\d):")

@@ -14,11 +14,11 @@ from sagefit.catalog import instances
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
+from sagefit.machine.definition import Definition
 from sagefit.paths import JOBS
 from sagefit.planning import JobPlan, PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
 from sagefit.planning.candidate import SPOT_BILLABLE, Candidate
 from sagefit.planning.market import worst
-from sagefit.reviewing.jobs.definition import Definition
 
 
 @dataclass(frozen=True)

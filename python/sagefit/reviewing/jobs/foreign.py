@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.documents import parsed
 from sagefit.reviewing.message import say
-from sagefit.reviewing.rules.table import Hit
-from sagefit.reviewing.values import parsed
+from sagefit.reviewing.rulebook import Hit
 
 _PROTECTIONS = {
     "EnableNetworkIsolation": "job-isolation-off",

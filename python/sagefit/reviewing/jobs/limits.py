@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sagefit.iam.policy import Conditions, Policy, Statement
+from sagefit.machine.definition import Definition
 from sagefit.planning import PlannedAttempt
-from sagefit.reviewing.iam.policy import Conditions, Policy, Statement
-from sagefit.reviewing.jobs.definition import Definition
 
 _TRAINS = (frozenset({"sagemaker:createtrainingjob"}), frozenset({"sagemaker:createhyperparametertuningjob"}))
 _PREPARES = (frozenset({"sagemaker:createprocessingjob"}),)

@@ -7,11 +7,11 @@ from typing import Any
 
 from sagefit.job.environment import leads_elsewhere, loads_code, reserved
 from sagefit.job.values import duration
-from sagefit.reviewing.hidden import is_secret_name
-from sagefit.reviewing.jobs.definition import HIDDEN, OWN_VARIABLE, Definition
+from sagefit.machine.definition import HIDDEN, OWN_VARIABLE, Definition
 from sagefit.reviewing.jobs.fit import Cost, Fit
 from sagefit.reviewing.message import say
-from sagefit.reviewing.rules.table import Hit, Severity
+from sagefit.reviewing.rulebook import Hit, Severity
+from sagefit.secret_names import is_secret_name
 
 # A word of the job file whose loss takes a protection away, and the rule that says so.
 _LOST = (

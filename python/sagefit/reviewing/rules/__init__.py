@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sagefit.reviewing.plan import Change, Plan
+from sagefit.reviewing.rulebook import SEVERITIES, Hit, Rule, Severity, place, rules
 from sagefit.reviewing.rules import (
     access,
     alarms,
@@ -20,7 +21,6 @@ from sagefit.reviewing.rules import (
     uploads,
 )
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import SEVERITIES, Hit, Rule, Severity, place, rules
 
 __all__ = ["SEVERITIES", "Hit", "Rule", "Severity", "hits", "place", "rules"]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sagefit.reviewing.iam import Lost, Policy, Statement, widened
-from sagefit.reviewing.iam.danger import escalations, is_absolute, is_public, severity_of
-from sagefit.reviewing.iam.policy import ANY, EMPTY, NOT_KNOWN, Part
+from sagefit.documents import UNKNOWN
+from sagefit.iam import Lost, Policy, Statement, widened
+from sagefit.iam.danger import escalations, is_absolute, is_public, severity_of
+from sagefit.iam.policy import ANY, EMPTY, NOT_KNOWN, Part
 from sagefit.reviewing.jobs.limits import with_limits_of
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import SEVERITIES, Hit, Severity
 from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
-from sagefit.reviewing.rules.table import SEVERITIES, Hit, Severity
-from sagefit.reviewing.values import UNKNOWN, will_be
+from sagefit.reviewing.values import will_be
 
 # Attributes that hold policies. Whoever an identity's policy hangs on is named by the second attribute.
 IDENTITY = {

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.documents import UNKNOWN, as_list
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit
-from sagefit.reviewing.values import UNKNOWN, as_list, first, was, will_be
+from sagefit.reviewing.values import first, was, will_be
 
 _ALARMS = ("aws_cloudwatch_metric_alarm", "aws_cloudwatch_composite_alarm")
 _ACTIONS = ("alarm_actions", "insufficient_data_actions", "ok_actions")

@@ -8,11 +8,12 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from sagefit.documents import UNKNOWN
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit, Severity, load
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit, Severity, load
-from sagefit.reviewing.values import UNKNOWN, first, was, will_be
+from sagefit.reviewing.values import first, was, will_be
 
 
 @dataclass(frozen=True)

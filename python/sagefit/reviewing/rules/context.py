@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from sagefit.reviewing.jobs.definition import Definition, read_definition
+from sagefit.machine.definition import Definition, read_definition
 from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.references import References
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sagefit.reviewing.iam import Lost, Policy, read_policy
-from sagefit.reviewing.iam.policy import EMPTY, read_document_data
+from sagefit.iam import Lost, Policy, read_policy
+from sagefit.iam.policy import EMPTY, read_document_data
 from sagefit.reviewing.message import Message, say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit, Severity
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit, Severity
 from sagefit.reviewing.values import was, will_be
 
 

@@ -9,7 +9,7 @@ from sagefit.reviewing.diff import SENSITIVE, Edit, Shades, edits
 from sagefit.reviewing.hidden import hidden_by_name
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change, Plan
-from sagefit.reviewing.rules.table import Hit
+from sagefit.reviewing.rulebook import Hit
 
 _NOISE: tuple[Any, ...] = ({}, [], None, "", False)
 _DERIVED = ("tags_all", "timeouts", "id", "arn")

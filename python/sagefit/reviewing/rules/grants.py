@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sagefit.reviewing.iam.danger import ADMINISTRATORS, READERS
+from sagefit.documents import UNKNOWN, as_list
+from sagefit.iam.danger import ADMINISTRATORS, READERS
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit, Severity
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit, Severity
-from sagefit.reviewing.values import UNKNOWN, as_list, first, was, will_be
+from sagefit.reviewing.values import first, was, will_be
 
 # The attribute with policies' ARNs, and whom they are given to.
 ATTACHMENTS = {

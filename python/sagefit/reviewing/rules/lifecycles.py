@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.documents import as_list, parsed
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit
-from sagefit.reviewing.values import as_list, parsed
 
 _PARAMETERS = ("aws_db_parameter_group", "aws_rds_cluster_parameter_group", "aws_redshift_parameter_group",
                "aws_docdb_cluster_parameter_group", "aws_neptune_cluster_parameter_group")  # fmt: skip

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sagefit.reviewing.iam.compare import inside
+from sagefit.documents import UNKNOWN, as_list
+from sagefit.iam.compare import inside
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit, Severity
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit, Severity
-from sagefit.reviewing.values import UNKNOWN, as_list, will_be
+from sagefit.reviewing.values import will_be
 
 WORLD = ("0.0.0.0/0", "::/0")
 WEB = ({80}, {443})

@@ -7,8 +7,8 @@ from typing import Any
 
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import UNKNOWN_KIND, Change, Plan
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit
 
 THE_PLAN = "(the plan)"
 

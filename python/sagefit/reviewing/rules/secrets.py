@@ -7,8 +7,8 @@ from typing import Any
 
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change, Plan
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit
 from sagefit.reviewing.values import Path, shade
 
 

@@ -8,8 +8,8 @@ from functools import cache
 
 from sagefit.reviewing.message import Message, say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit, Severity, load
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit, Severity, load
 
 
 @cache

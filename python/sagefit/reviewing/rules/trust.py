@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sagefit.reviewing.iam import Statement, widened
-from sagefit.reviewing.iam.danger import is_public
+from sagefit.iam import Statement, widened
+from sagefit.iam.danger import is_public
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
-from sagefit.reviewing.rules.table import Hit
 
 TRUST = {"aws_iam_role": "assume_role_policy"}
 

@@ -8,8 +8,8 @@ from typing import Any
 from sagefit.job.secrets import secret_file, secret_texts
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.table import Hit
 
 _TYPES = ("aws_s3_object", "aws_s3_bucket_object")
 _OF_CONTENT = ("key", "source", "source_hash", "etag", "content", "content_base64", "metadata")

@@ -1,0 +1,159 @@
+"""What a run, its steps and its attempts did, as it is told. Reading it is for others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sagefit.failures import Diagnosis
+from sagefit.platform import Platform
+
+COMPLETED = "completed"
+"""The outcome of what did not fail."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its name, which is the execution's, and where it lives."""
+
+    name: str
+    job: str
+    platform: Platform
+
+    @property
+    def arn(self) -> str:
+        """The ARN of the execution."""
+        return self.platform.execution_arn(self.job, self.name)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a tuning job has tried so far. ``best`` is the objective's best value, None while there is none."""
+
+    metric: str
+    most: int | None
+    completed: int
+    failed: int
+    running: tuple[str, ...]
+    best: float | None
+    best_job: str
+    failed_job: str
+    hyperparameters: dict[str, str]
+
+    @property
+    def told_by(self) -> str:
+        """The training job that tells how the search went: the best, else the newest that failed; maybe none."""
+        return self.best_job or self.failed_job
+
+    def __str__(self) -> str:
+        of = f" of {self.most}" if self.most else ""
+        parts = [f"{self.completed}{of} trials completed"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"{len(self.running)} running"] if self.running else []
+        parts += [f"best {self.metric}={self.best:g}"] if self.best is not None else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One processing step of a run, in an attempt's words: times in seconds, money in USD; neither spot nor a search.
+
+    ``billable_seconds`` is the time between start and end, for SageMaker tells no other.
+    """
+
+    index: int
+    name: str
+    instance_type: str = ""
+    instance_count: int = 1
+    processing_job: str = ""
+    status: str = ""
+    outcome: str = ""
+    diagnosis: Diagnosis | None = None
+    billable_seconds: int | None = None
+    usd: float | None = None
+    estimated_usd: float | None = None
+    spot: bool = False
+    search: None = None
+
+    @property
+    def evidence(self) -> str:
+        """What tells the failure class; empty for a step that did not fail."""
+        return self.diagnosis.evidence if self.diagnosis else ""
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One attempt of a run. Times in seconds, memory in GiB (per GPU, per host), money in USD.
+
+    ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no
+    published price is known, and ``estimated_usd`` what it is by an estimated one. ``started_by`` says why there is
+    this attempt and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` are what the formulas
+    say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
+    ``routed_by`` is the class that the run went on with where it is another: a state machine reads ``failure_reason``
+    alone, and ``outcome`` comes from logs and utilisation too. ``search`` is what a tuning job has tried, which is then
+    the ``training_job`` of the attempt. ``groups`` are its instance groups in words, and ``start_seconds`` the time
+    from its creation to the start of the script.
+    """
+
+    index: int
+    name: str
+    instance_type: str = ""
+    instance_count: int = 1
+    spot: bool = False
+    training_job: str = ""
+    status: str = ""
+    outcome: str = ""
+    diagnosis: Diagnosis | None = None
+    host_peak_gib: float | None = None
+    billable_seconds: int | None = None
+    usd: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    model: str = ""
+    estimated_usd: float | None = None
+    started_by: str = ""
+    next_step: str = ""
+    gpu_peak_gib: float | None = None
+    predicted_gpu_gib: float | None = None
+    predicted_host_gib: float | None = None
+    hyperparameters: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    output: str = ""
+    failure_reason: str = ""
+    routed_by: str = ""
+    groups: list[str] = field(default_factory=list)
+    start_seconds: float | None = None
+    search: Search | None = None
+
+    @property
+    def log_job(self) -> str:
+        """The training job whose log tells how the attempt ended."""
+        return self.search.told_by if self.search else self.training_job
+
+    @property
+    def evidence(self) -> str:
+        """What tells the failure class; empty for an attempt that did not fail."""
+        return self.diagnosis.evidence if self.diagnosis else ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run with its attempts. ``status`` is the execution's: RUNNING, SUCCEEDED, FAILED, ABORTED or TIMED_OUT."""
+
+    run: Run
+    status: str
+    started: datetime
+    ended: datetime | None
+    attempts: list[AttemptRecord]
+    error: str = ""
+    cause: str = ""
+    steps: list[StepRecord] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.status != "RUNNING"
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether an attempt completed."""
+        return self.status == "SUCCEEDED"

@@ -1,0 +1,85 @@
+"""A training job, read as the attempt that it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sagefit.catalog import instances
+from sagefit.catalog.hardware import Instances, groups_of, hourly_price
+from sagefit.failures import diagnose
+from sagefit.running import evidence, reports
+from sagefit.running.clients import sagemaker
+from sagefit.running.names import attempt_index
+from sagefit.running.records import COMPLETED, AttemptRecord
+
+PEAK_METRIC = "sagefit:host_memory_peak_gib"
+
+
+def read_training_job(name: str, region: str) -> AttemptRecord:
+    """The training job ``name`` as an attempt of its run, with prices of ``region``."""
+    job: dict[str, Any] = dict(sagemaker().describe_training_job(TrainingJobName=name))
+    resources = job.get("ResourceConfig", {})
+    status, secondary = job["TrainingJobStatus"], job["SecondaryStatus"]
+    outcome, diagnosis, routed_by = "", None, ""
+    output = f"{job.get('OutputDataConfig', {}).get('S3OutputPath', '').rstrip('/')}/{name}/output"
+    if status == "Completed":
+        outcome = COMPLETED
+    elif status in ("Failed", "Stopped"):
+        diagnosis = evidence.diagnosis_of(job, output)
+        outcome = diagnosis.failure_class
+        routed_by = diagnose(job.get("FailureReason"), secondary_status=secondary).failure_class
+    metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
+    seconds = job.get("BillableTimeInSeconds") if outcome else None
+    groups = groups_of(resources)
+    one = Instances("", resources.get("InstanceType", ""), resources.get("InstanceCount", 1))
+    known = hourly_price(groups or [one], region)
+    usd = known.usd_per_hour * seconds / 3600 if known and seconds is not None else None
+    estimated = bool(known and known.estimated)
+    types = [instances().get(each.instance_type) for each in groups or [one]]
+    gpu_peak = None
+    if outcome and any(
+        each and each.gpu_count for each in types
+    ):  # the log has no peak of a GPU, so the report is worth its call
+        gpu_peak = reports.gpu_peak_gib(reports.read(output))
+    return AttemptRecord(
+        index=attempt_index(name),
+        name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
+        instance_type=one.instance_type,
+        instance_count=sum(each.instance_count for each in groups) or one.instance_count,
+        groups=[str(each) for each in groups],
+        start_seconds=_start_seconds(job),
+        spot=bool(job.get("EnableManagedSpotTraining")),
+        training_job=name,
+        status=secondary,
+        outcome=outcome,
+        diagnosis=diagnosis,
+        host_peak_gib=metrics.pop(PEAK_METRIC, None),
+        billable_seconds=seconds,
+        usd=None if estimated else usd,
+        estimated_usd=usd if estimated else None,
+        metrics={key: value for key, value in metrics.items() if not key.startswith("sagefit:")},
+        model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
+        gpu_peak_gib=gpu_peak,
+        hyperparameters=dict(job.get("HyperParameters", {})),
+        code=_code(job),
+        output=output,
+        failure_reason=job.get("FailureReason", ""),
+        routed_by=routed_by if routed_by != outcome else "",
+    )
+
+
+def _start_seconds(job: dict[str, Any]) -> float | None:
+    """From the creation of a training job to the start of its script: instances, image and data; None before it."""
+    steps = job.get("SecondaryStatusTransitions", [])
+    began = next((step["StartTime"] for step in steps if step["Status"] == "Training"), None)
+    return round((began - job["CreationTime"]).total_seconds(), 1) if began else None
+
+
+def _code(job: dict[str, Any]) -> str:
+    """The digest in the key of the code channel; empty for a job without one."""
+    for channel in job.get("InputDataConfig", []):
+        uri = channel.get("DataSource", {}).get("S3DataSource", {}).get("S3Uri", "")
+        if channel.get("ChannelName") == "code" and (found := re.search(r"/code/([0-9a-f]{16})/?$", uri)):
+            return found[1]
+    return ""
