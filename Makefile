@@ -100,8 +100,8 @@ COMPILE = .sagefit/uv/bin/uv pip compile --quiet --universal --python-version 3.
   --no-emit-index-url --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 lock: $(VENV)/.installed ## [UPGRADE=1]: write the lock files of Python packages anew
 	@$(PY) -m venv .sagefit/uv && .sagefit/uv/bin/pip install -qq --disable-pip-version-check uv
-	@$(COMPILE) pyproject.toml --group build -o requirements.lock
-	@$(COMPILE) pyproject.toml --group dev --constraints requirements.lock -o requirements-dev.lock
+	@$(COMPILE) pyproject.toml --extra local --group build -o requirements.lock
+	@$(COMPILE) pyproject.toml --extra local --group dev --constraints requirements.lock -o requirements-dev.lock
 	@echo checkov | $(COMPILE) - -o requirements-checkov.lock # an environment of its own: it pins an old boto3
 	@$(PY) tools/lock_images.py $(COMPILE)
 

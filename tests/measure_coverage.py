@@ -1,4 +1,4 @@
-"""How much of the Python package the tests run: ``python tests/measure_coverage.py [ARGS OF PYTEST]``.
+"""How much of the Python packages the tests run: ``python tests/measure_coverage.py [ARGS OF PYTEST]``.
 
 Every process counts, also those that get an environment of their own (the embedded cloud, the launcher), so the tests
 run in a virtual environment whose interpreter always measures. Ends with 1 where fewer than 92 % of all lines, or
@@ -19,7 +19,7 @@ from typing import Any
 
 from sagefit.paths import ROOT, home
 
-PACKAGE = ROOT / "python" / "sagefit"
+PACKAGES = ROOT / "python"
 ALL, EACH = 92, 80  # percent of lines
 # They look at the interpreter itself: its memory, its modules, what measures it.
 LEFT_OUT = (
@@ -30,7 +30,12 @@ LEFT_OUT = (
 )
 # The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
 # with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.
-NOT_SEEN = ("launcher/torch_hook.py", "memory/trace/child/*", "cloud/container_init.py", "cloud/namespace.py")
+NOT_SEEN = (
+    "launcher/torch_hook.py",
+    "memory/trace/child/*",
+    "sagefit_cloud/container_init.py",
+    "sagefit_cloud/namespace.py",
+)
 _SETTINGS = """
 [run]
 branch = true
@@ -39,16 +44,17 @@ sigterm = true
 patch = _exit
 data_file = {data}
 include =
-    {package}/*
+    {packages}/*
     */python/sagefit/*
+    */python/sagefit_cloud/*
     */input/data/sagefit/*
 
 [paths]
-package =
-    {package}
-    */python/sagefit
+packages =
+    {packages}
+    */python
 launcher =
-    {package}/launcher
+    {packages}/sagefit/launcher
     */input/data/sagefit
 
 [report]
@@ -93,7 +99,7 @@ def main(arguments: list[str]) -> int:
     folder.mkdir(parents=True)
     settings = folder / "settings"
     omit = ", ".join(f"*/{name}" for name in NOT_SEEN)
-    settings.write_text(_SETTINGS.format(data=folder / "data" / ".coverage", package=PACKAGE, omit=omit), "utf-8")
+    settings.write_text(_SETTINGS.format(data=folder / "data" / ".coverage", packages=PACKAGES, omit=omit), "utf-8")
     (folder / "data").mkdir()
     deselect = [f"--deselect={name}" for name in LEFT_OUT]
     tests = [str(make_interpreter(folder / "python", settings)), "-m", "pytest", "-p", "no:cov", *deselect]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure_coverage import PACKAGE, make_interpreter, too_low
+from measure_coverage import PACKAGES, make_interpreter, too_low
 
 
 def summary(covered: int, statements: int) -> dict[str, int]:
@@ -27,7 +27,7 @@ def test_what_is_below_the_floor_is_named() -> None:
 
 def test_a_process_with_an_environment_of_its_own_is_measured(tmp_path: Path) -> None:
     settings = tmp_path / "settings"
-    settings.write_text(f"[run]\nparallel = true\ndata_file = {tmp_path}/.coverage\ninclude = {PACKAGE}/*\n", "utf-8")
+    settings.write_text(f"[run]\nparallel = true\ndata_file = {tmp_path}/.coverage\ninclude = {PACKAGES}/*\n", "utf-8")
     python = make_interpreter(tmp_path / "python", settings)
     subprocess.run([python, "-c", "import sagefit.errors"], env={}, check=True)
     report = [sys.executable, "-m", "coverage", "report", f"--rcfile={settings}"]

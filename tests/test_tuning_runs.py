@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from sagefit.cloud.faults import Match
-from sagefit.cloud.tuning import TuningJob
 from sagefit.running import AttemptRecord, tuning
 from sagefit.running.names import attempt_index, attempt_job
 from sagefit.running.records import Search
 from sagefit.running.tuning import searched
+from sagefit_cloud.tuning import TuningJob
 
 RUN = "digits-261121-120000"
 SCHEDULED = "digits-0a1b2c3d-1111-2222-3333-0123456789ab"

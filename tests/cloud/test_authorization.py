@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from sagefit.cloud import authorization
+from sagefit_cloud import authorization
 
 ROLE = "arn:aws:iam::123456789012:role/team/states"
 JOB = "arn:aws:sagemaker:us-east-1:123456789012:training-job"

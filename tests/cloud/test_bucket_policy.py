@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from moto.s3.utils import _VersionedKeyStore
 
-from sagefit.cloud.extensions.s3 import _items, _lists, _values, applies
+from sagefit_cloud.extensions.s3 import _items, _lists, _values, applies
 
 TLS = {"Bool": {"aws:SecureTransport": "false"}}
 ENCRYPTION = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloud.aws_user import Aws
-from sagefit.cloud.contents import CHUNK, SMALL, Content
+from sagefit_cloud.contents import CHUNK, SMALL, Content
 
 MB = 1 << 20
 SIZES = st.sampled_from([0, 1, 4, SMALL - 3, SMALL, CHUNK + 1])

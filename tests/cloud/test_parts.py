@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from sagefit import environments
-from sagefit.cloud import container_init, images, quotas, storage
-from sagefit.cloud.storage import DataError, S3Uri, relative_name
+from sagefit.cloud import images
+from sagefit_cloud import container_init, quotas, storage
+from sagefit_cloud.storage import DataError, S3Uri, relative_name
 
 
 def test_layers_of_layers_work_where_paths_have_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cloud.aws_user import Aws
-from sagefit.cloud import pipes, recordio
+from sagefit_cloud import pipes, recordio
 
 READ = """
 import base64, json, os, sys

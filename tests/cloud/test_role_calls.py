@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sagefit.cloud.role_calls import calls_of
 from sagefit.iam.evaluate import Call
+from sagefit_cloud.role_calls import calls_of
 
 DELETED = b"""<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Object><Key>jobs/a/x</Key></Object>
 <Object><Key>jobs/b/y</Key><VersionId>1</VersionId></Object></Delete>"""

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cloud.aws_user import Aws
-from sagefit.cloud import tuning_search
+from sagefit_cloud import tuning_search
 
 TRY = """
 import json, os, time

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cloud.aws_user import Aws
-from sagefit.cloud import control, namespace
-from sagefit.cloud.container import Container
+from sagefit.cloud import control
+from sagefit_cloud import namespace
+from sagefit_cloud.container import Container
 
 FILL = """
 import os, pathlib

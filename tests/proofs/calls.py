@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sagefit.cloud import authorization
 from sagefit.iam.evaluate import Call
+from sagefit_cloud import authorization
 
 _RUN = "261121-120000"
 

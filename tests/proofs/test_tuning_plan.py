@@ -9,13 +9,13 @@ import pytest
 
 from proofs.planned import Planned
 from review.plans import change, found, reviewed
-from sagefit.cloud import validation
 from sagefit.job import load_job
 from sagefit.machine import graph
 from sagefit.machine.definition import read_definition
 from sagefit.paths import ROOT
 from sagefit.planning import plan, worst_case_usd
 from sagefit.reviewing import as_json, markdown
+from sagefit_cloud import validation
 
 pytestmark = pytest.mark.xdist_group("proofs")
 

@@ -23,8 +23,8 @@ from botocore.exceptions import ClientError
 
 from cloud.aws_user import ROLE, Aws
 from sagefit.cloud import control, record
-from sagefit.cloud.door import Door
 from sagefit.cloud.keys import RoleKeys, new_key
+from sagefit_cloud.door import Door
 from security.conftest import note
 
 EVIL = "http://evil.example"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.util
 import os
 import secrets
 import shutil
@@ -25,6 +26,7 @@ from sagefit.paths import home
 
 DEFAULT_MEMORY_SCALE = 1 / 16
 MEMORY_SCALE_VARIABLE = "SAGEFIT_MEMORY_SCALE"
+_OF_THE_SERVER = ("sagefit_cloud", "moto", "flask_cors")
 # Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
@@ -195,6 +197,16 @@ def _startup_lock() -> Iterator[None]:
         yield
 
 
+def _check_installed() -> None:
+    missing = [package for package in _OF_THE_SERVER if importlib.util.find_spec(package) is None]
+    if missing:
+        raise SagefitError(
+            f"the embedded cloud needs packages that are not installed: {', '.join(missing)}",
+            hint="install them with Sagefit: pip install 'sagefit[local]'; in a clone of it: make setup",
+            exit_code=FAILED,
+        )
+
+
 def _listen(port: int) -> socket.socket:
     """A listening socket. The server inherits it, so nobody can take the port in between."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -214,8 +226,9 @@ def _listen(port: int) -> socket.socket:
 def _launch(
     listener: socket.socket, faults: str | None, memory_scale: float, start_seconds: float, foreground: bool
 ) -> subprocess.Popen[bytes]:
+    _check_installed()
     port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "sagefit.cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
+    command = [sys.executable, "-m", "sagefit_cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
     command += ["--memory-scale", repr(memory_scale), "--start-seconds", repr(start_seconds)]
     if faults:
         command += ["--faults", faults]

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from sagefit.job.forms import WRONG_FAMILY, WRONG_FORM, is_tag
 from sagefit.job.image_table import frameworks
-from sagefit.job.key import Key, Lines, dotted
+from sagefit.job.key import Key, Lines, dotted, pattern_of
 from sagefit.job.limits import limits
 from sagefit.job.memory_model import FAMILIES
 from sagefit.job.model import Job
@@ -88,7 +88,7 @@ class _Complaint:
             words = _words_of(self.context["pattern"])
             return f"{self.given} does not match {self.context['pattern']}", f"write {words}"
         if self.kind == WRONG_FORM:
-            return self._wrong_form(self.message.removeprefix("Input should be ").removeprefix("must be "))
+            return self._wrong_form(self.message.removeprefix("must be "))
         if self.kind in _FORMS:
             return self._wrong_form(_FORMS[self.kind])
         if self.kind == "two_names":
@@ -285,8 +285,7 @@ def _is_duration(field: Key) -> bool:
 
 
 def _such_as(field: Key, before: str) -> str:
-    pattern = dotted(tuple("*" if isinstance(part, int) else part for part in field)).replace("[*]", ".*")
-    example = _EXAMPLES.get(pattern) or _EXAMPLES.get(f"{pattern.rpartition('.')[0]}.*")
+    example = _EXAMPLES.get(pattern_of(field))
     return f"{before}{example}" if example else ""
 
 
@@ -309,9 +308,7 @@ def _literals(annotation: Any) -> list[str]:
 
 def _words_at(field: Key) -> str:
     """What the table of limits says of the letters of a field."""
-    pattern = ".".join("*" if isinstance(part, int) else str(part) for part in field)
-    several = re.sub(r"(?<=inputs\.)[^.]+", "*", pattern)
-    row = limits().get(several)
+    row = limits().get(pattern_of(field))
     return row.words if row else ""
 
 

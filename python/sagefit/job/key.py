@@ -50,3 +50,16 @@ def dotted(field: Key) -> str:
     for part in field:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text or "the file"
+
+
+def pattern_of(field: Key) -> str:
+    """``field`` as tables have it: every index, and the name of an input or a range, is ``*``.
+
+    >>> pattern_of(("attempts", 0, "name")), pattern_of(("inputs", "train", "uri"))
+    ('attempts.*.name', 'inputs.*.uri')
+    """
+    parts: list[str] = []
+    for part in field:
+        named = bool(parts) and parts[-1] in ("inputs", "ranges")
+        parts.append("*" if isinstance(part, int) or named else str(part))
+    return ".".join(parts)

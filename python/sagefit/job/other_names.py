@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from sagefit.job.key import Key
+from sagefit.job.key import Key, pattern_of
 from sagefit.job.memory_model import Attention, Knob, Optimizer, Precision
 from sagefit.nearest import plain
 
@@ -77,7 +77,7 @@ _PLANNER: dict[str, dict[str, Any]] = {"memory.optimizer": OPTIMIZERS, "memory.a
 
 def place_of(place: Key, name: str) -> str | None:
     """Where ``name``, an unknown key at ``place``, has its home, as a path from there or from the top."""
-    home = _tables()["places"].get(_pattern(place), {}).get(plain(name))
+    home = _tables()["places"].get(pattern_of(place), {}).get(plain(name))
     return home.removeprefix(f"{place[-1]}.") if home and place else home
 
 
@@ -86,7 +86,7 @@ def value_of(field: Key, given: str, known: Iterable[str]) -> str | None:
     same = [name for name in known if plain(name) == plain(given)]
     if same:
         return same[0]
-    values, pattern = _tables()["values"], _pattern(field)
+    values, pattern = _tables()["values"], pattern_of(field)
     of_key = values.get(pattern.rpartition(".")[0], {}) if ".next." in pattern else {}
     return values.get(pattern, of_key).get(plain(given))
 
@@ -110,12 +110,3 @@ def _tables() -> dict[str, dict[str, dict[str, str]]]:
             plain(name): homes.get(knob, knob) for name in names if plain(name) != plain(knob)
         }
     return tables
-
-
-def _pattern(field: Key) -> str:
-    """``field`` as the tables have it: indexes and the names of inputs and ranges are ``*``."""
-    parts: list[str] = []
-    for part in field:
-        named = bool(parts) and parts[-1] in ("inputs", "ranges")
-        parts.append("*" if isinstance(part, int) or named else str(part))
-    return ".".join(parts)

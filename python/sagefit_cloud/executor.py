@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-from sagefit.cloud.jobs import TrainingJob
-from sagefit.cloud.machine import Machine
-from sagefit.cloud.walk import TrainingWalk
+from sagefit_cloud.jobs import TrainingJob
+from sagefit_cloud.machine import Machine
+from sagefit_cloud.walk import TrainingWalk
 
 
 class Run(Protocol):

@@ -11,9 +11,9 @@ from moto.iam.models import iam_backends
 from moto.sagemaker.exceptions import SagemakerClientError
 from moto.sagemaker.responses import SageMakerResponse
 
-from sagefit.cloud import validation
-from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults, Outcome
+from sagefit_cloud import validation
+from sagefit_cloud.executor import Executor
 
 _SERVER_ERRORS = {"InternalFailure": 500, "InternalServerError": 500, "ServiceUnavailable": 503}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sagefit.cloud import pipes, storage
-from sagefit.cloud.container import Container
-from sagefit.cloud.jobs import TrainingJob
+from sagefit_cloud import pipes, storage
+from sagefit_cloud.container import Container
+from sagefit_cloud.jobs import TrainingJob
 
 
 def fill(job: TrainingJob, container: Container) -> list[pipes.Stream]:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sagefit.cloud import algorithms, ends, telemetry
-from sagefit.cloud.ends import EndedError, JobFailedError, SpotInterruptedError
-from sagefit.cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
-from sagefit.cloud.jobs import TrainingJob
-from sagefit.cloud.launch import Launch
-from sagefit.cloud.machine import Machine
-from sagefit.cloud.storage import DataError
+from sagefit_cloud import algorithms, ends, telemetry
+from sagefit_cloud.ends import EndedError, JobFailedError, SpotInterruptedError
+from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
+from sagefit_cloud.jobs import TrainingJob
+from sagefit_cloud.launch import Launch
+from sagefit_cloud.machine import Machine
+from sagefit_cloud.storage import DataError
 
 _LOG = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 1.0

@@ -30,7 +30,7 @@ from moto.s3.responses import S3Response
 from moto.s3.utils import _VersionedKeyStore
 from moto.settings import S3_UPLOAD_PART_MIN_SIZE
 
-from sagefit.cloud.contents import CHUNK, Content, Piece
+from sagefit_cloud.contents import CHUNK, Content, Piece
 
 _OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
     "Bool": lambda given, wanted: given is not None and given in wanted,

@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 
 from sagefit.catalog import instances
-from sagefit.cloud import clients, images
+from sagefit.cloud import images
 from sagefit.cloud.aws_environment import aws_variables
-from sagefit.cloud.container import Container
-from sagefit.cloud.ends import JobFailedError
 from sagefit.cloud.record import INSTANCE_VARIABLE
+from sagefit_cloud import clients
+from sagefit_cloud.container import Container
+from sagefit_cloud.ends import JobFailedError
 
 #: Seconds between SIGTERM and SIGKILL. AWS gives 120.
 GRACE_VARIABLE = "SAGEFIT_STOP_GRACE_SECONDS"

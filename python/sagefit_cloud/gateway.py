@@ -25,12 +25,12 @@ from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from sagefit.cloud import authorization, role_calls
 from sagefit.cloud.calls import CallLog, kind_of
-from sagefit.cloud.clients import INTERNAL_AGENT
-from sagefit.cloud.door import Door, Refusal, key_of
 from sagefit.cloud.record import STATUS_PATH
-from sagefit.cloud.replies import Replies, Reply
+from sagefit_cloud import authorization, role_calls
+from sagefit_cloud.clients import INTERNAL_AGENT
+from sagefit_cloud.door import Door, Refusal, key_of
+from sagefit_cloud.replies import Replies, Reply
 
 _LOG = logging.getLogger(__name__)
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from sagefit.cloud import clients
 from sagefit.cloud.faults import Outcome
+from sagefit_cloud import clients
 
 HOMOGENEOUS = "homogeneousCluster"
 ENDED = frozenset({"Completed", "Failed", "Stopped"})

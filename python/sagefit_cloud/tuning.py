@@ -12,9 +12,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from sagefit.cloud import clients
-from sagefit.cloud.jobs import ENDED, TrainingJob, now
-from sagefit.cloud.tuning_search import Tuned, trials
+from sagefit_cloud import clients
+from sagefit_cloud.jobs import ENDED, TrainingJob, now
+from sagefit_cloud.tuning_search import Tuned, trials
 
 _LOG = logging.getLogger(__name__)
 _TICK = 0.1

@@ -1,4 +1,4 @@
-"""The server process: ``python -m sagefit.cloud.server``, started by :mod:`sagefit.cloud.control`.
+"""The server process: ``python -m sagefit_cloud.server``, started by :mod:`sagefit.cloud.control`.
 
 ``MOTO_PORT`` has to be in the environment before moto is imported; whoever starts this process puts it there.
 """
@@ -18,15 +18,16 @@ import psutil
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import make_server
 
-from sagefit.cloud import clients, extensions, namespace, paths, record, scratch
+from sagefit.cloud import paths, record, scratch
 from sagefit.cloud.calls import CallLog, calls_path
-from sagefit.cloud.door import Door
-from sagefit.cloud.executor import Executor
 from sagefit.cloud.faults import Faults
-from sagefit.cloud.gateway import Gateway
-from sagefit.cloud.machine import Machine
+from sagefit_cloud import clients, extensions, namespace
+from sagefit_cloud.door import Door
+from sagefit_cloud.executor import Executor
+from sagefit_cloud.gateway import Gateway
+from sagefit_cloud.machine import Machine
 
-_LOG = logging.getLogger("sagefit.cloud.server")  # as a program its own name would be __main__
+_LOG = logging.getLogger("sagefit_cloud.server")  # as a program its own name would be __main__
 
 
 class _QuietHandler(MotoRequestHandler):

@@ -11,14 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sagefit.cloud import ends, images, storage
-from sagefit.cloud.container import ML, Container
-from sagefit.cloud.ends import EndedError, JobFailedError
-from sagefit.cloud.hosts import FLUSH_SECONDS, TICK, Hosts
-from sagefit.cloud.jobs import now
-from sagefit.cloud.machine import Machine, framework_of, free_port
-from sagefit.cloud.processing_jobs import ProcessingJob
-from sagefit.cloud.storage import Checkpoints, S3Uri
+from sagefit.cloud import images
+from sagefit_cloud import ends, storage
+from sagefit_cloud.container import ML, Container
+from sagefit_cloud.ends import EndedError, JobFailedError
+from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, Hosts
+from sagefit_cloud.jobs import now
+from sagefit_cloud.machine import Machine, framework_of, free_port
+from sagefit_cloud.processing_jobs import ProcessingJob
+from sagefit_cloud.storage import Checkpoints, S3Uri
 
 _LOG = logging.getLogger(__name__)
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"

@@ -17,8 +17,8 @@ from moto.stepfunctions import urls
 from moto.stepfunctions.exceptions import ValidationException
 from moto.stepfunctions.responses import StepFunctionResponse
 
-from sagefit.cloud import clients
-from sagefit.cloud.extensions import events
+from sagefit_cloud import clients
+from sagefit_cloud.extensions import events
 
 _PAGE = 1000
 

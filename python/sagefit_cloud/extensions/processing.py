@@ -9,10 +9,10 @@ from typing import Any
 from moto.core.responses import ActionResult, EmptyResult
 from moto.sagemaker.exceptions import SagemakerClientError
 
-from sagefit.cloud.extensions import events
-from sagefit.cloud.extensions.requests import Requests, api_error, in_time, invalid, page
-from sagefit.cloud.processing import ProcessingRun
-from sagefit.cloud.processing_jobs import ProcessingJob
+from sagefit_cloud.extensions import events
+from sagefit_cloud.extensions.requests import Requests, api_error, in_time, invalid, page
+from sagefit_cloud.processing import ProcessingRun
+from sagefit_cloud.processing_jobs import ProcessingJob
 
 _SORT_KEYS = {"Name": "ProcessingJobName", "CreationTime": "CreationTime", "Status": "ProcessingJobStatus"}
 _creation = threading.Lock()

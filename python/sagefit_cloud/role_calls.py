@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 from xml.etree import ElementTree
 
-from sagefit.cloud.storage import S3Uri
 from sagefit.iam.evaluate import Call
+from sagefit_cloud.storage import S3Uri
 
 _FREE = ("sts:GetCallerIdentity",)  # needs no permission
 _PREFIXES = {"monitoring": "cloudwatch"}  # services whose actions have another name than their signatures

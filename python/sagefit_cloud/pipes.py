@@ -24,8 +24,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sagefit.cloud import recordio, storage
-from sagefit.cloud.storage import DataError, S3Uri
+from sagefit_cloud import recordio, storage
+from sagefit_cloud.storage import DataError, S3Uri
 
 _CHUNK = 64 * 1024
 _LOOK_SECONDS = 0.02

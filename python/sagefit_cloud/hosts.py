@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from sagefit.cloud import ends, telemetry
-from sagefit.cloud.container import Container
-from sagefit.cloud.ends import JobFailedError
-from sagefit.cloud.pipes import Stream
+from sagefit_cloud import ends, telemetry
+from sagefit_cloud.container import Container
+from sagefit_cloud.ends import JobFailedError
+from sagefit_cloud.pipes import Stream
 
 TICK = 0.05
 FLUSH_SECONDS = 0.5

@@ -11,16 +11,16 @@ from moto.s3.models import s3_backends
 from moto.sagemaker import urls
 from moto.sagemaker.exceptions import SagemakerClientError
 
-from sagefit.cloud import authorization, quotas, validation
-from sagefit.cloud.executor import Executor
-from sagefit.cloud.extensions import events
-from sagefit.cloud.extensions.processing import ProcessingRequests
-from sagefit.cloud.extensions.requests import Requests, api_error, in_time, invalid, page
-from sagefit.cloud.extensions.tuning import TuningJobs
 from sagefit.cloud.faults import Faults
-from sagefit.cloud.jobs import ENDED, TrainingJob
-from sagefit.cloud.storage import S3Uri
 from sagefit.iam.evaluate import Call
+from sagefit_cloud import authorization, quotas, validation
+from sagefit_cloud.executor import Executor
+from sagefit_cloud.extensions import events
+from sagefit_cloud.extensions.processing import ProcessingRequests
+from sagefit_cloud.extensions.requests import Requests, api_error, in_time, invalid, page
+from sagefit_cloud.extensions.tuning import TuningJobs
+from sagefit_cloud.jobs import ENDED, TrainingJob
+from sagefit_cloud.storage import S3Uri
 
 _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
 _creation = threading.Lock()

@@ -11,7 +11,7 @@ from moto.core.utils import unix_time
 from moto.servicequotas import urls
 from moto.servicequotas.responses import ServiceQuotasResponse
 
-from sagefit.cloud import quotas
+from sagefit_cloud import quotas
 
 _PAGE = 100
 

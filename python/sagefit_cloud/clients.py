@@ -13,8 +13,8 @@ import boto3
 from botocore.config import Config
 from moto.settings import moto_server_port
 
-from sagefit.cloud import authorization
 from sagefit.cloud.keys import Key, RoleKeys, new_key
+from sagefit_cloud import authorization
 
 #: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
 INTERNAL_AGENT = "sagefit-executor"

@@ -8,8 +8,8 @@ from typing import Any
 from moto.core.responses import ActionResult, EmptyResult
 from moto.sagemaker.exceptions import SagemakerClientError
 
-from sagefit.cloud.extensions.requests import Requests, in_time, invalid, page
-from sagefit.cloud.tuning import TuningJob
+from sagefit_cloud.extensions.requests import Requests, in_time, invalid, page
+from sagefit_cloud.tuning import TuningJob
 
 _NAME, _STATUS = "HyperParameterTuningJobName", "HyperParameterTuningJobStatus"
 _SORT_KEYS = {"Name": _NAME, "CreationTime": "CreationTime", "Status": _STATUS}

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sagefit.cloud import algorithms, channels, storage
-from sagefit.cloud.container import ML, Container
-from sagefit.cloud.ends import JobFailedError
-from sagefit.cloud.hosts import Hosts
-from sagefit.cloud.jobs import TrainingJob, now
-from sagefit.cloud.machine import Machine, free_port
-from sagefit.cloud.storage import Checkpoints, S3Uri
+from sagefit_cloud import algorithms, channels, storage
+from sagefit_cloud.container import ML, Container
+from sagefit_cloud.ends import JobFailedError
+from sagefit_cloud.hosts import Hosts
+from sagefit_cloud.jobs import TrainingJob, now
+from sagefit_cloud.machine import Machine, free_port
+from sagefit_cloud.storage import Checkpoints, S3Uri
 
 _CHECKPOINTS = f"{ML}/checkpoints"
 _CACHE = f"{ML}/sagemaker/warmpoolcache"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sagefit.cloud.executor import Executor
-from sagefit.cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, stepfunctions
 from sagefit.cloud.faults import Faults
+from sagefit_cloud.executor import Executor
+from sagefit_cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, stepfunctions
 
 
 def install(executor: Executor, faults: Faults, contents: Path) -> None:

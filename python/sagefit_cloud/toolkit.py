@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from sagefit.cloud.jobs import TrainingJob
+from sagefit_cloud.jobs import TrainingJob
 
 
 def command(job: TrainingJob) -> list[str] | None:

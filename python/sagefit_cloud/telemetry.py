@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from sagefit.cloud import clients
+from sagefit_cloud import clients
 
 NAMESPACE = LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 _EVENT_LIMIT = 256 * 1024 - 26

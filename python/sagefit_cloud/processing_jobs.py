@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sagefit.cloud import clients
 from sagefit.cloud.faults import Outcome
-from sagefit.cloud.jobs import ENDED, now
+from sagefit_cloud import clients
+from sagefit_cloud.jobs import ENDED, now
 
 _TEXT_LIMIT = 1024
 _LONGEST = 86400.0  # seconds, where the request sets no limit

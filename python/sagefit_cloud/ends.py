@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sagefit.cloud.container import Container
+from sagefit_cloud.container import Container
 
 INTERNAL = "InternalServerError: We encountered an internal error. Please try again."
 # AWS's own words for a host that ran out of memory.

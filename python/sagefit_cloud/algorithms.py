@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sagefit.cloud import toolkit
-from sagefit.cloud.ends import JobFailedError
-from sagefit.cloud.jobs import TrainingJob
-from sagefit.cloud.machine import framework_of
+from sagefit_cloud import toolkit
+from sagefit_cloud.ends import JobFailedError
+from sagefit_cloud.jobs import TrainingJob
+from sagefit_cloud.machine import framework_of
 
 #: The peak of the fullest host, which the launcher prints for scripts and this cloud measures for algorithms.
 PEAK_METRIC = "sagefit:host_memory_peak_gib"
