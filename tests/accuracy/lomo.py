@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from accuracy.runs import Run
 from sagefit.job.memory_model import Stack
-from sagefit.memory import GIB, bounds, forget, vision, vision_fit
+from sagefit.memory import GIB, Transformer, Vision, bounds, forget, vision, vision_fit
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES
 
@@ -89,6 +89,37 @@ def cpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
                 point = run.comparable()
                 found.append(Outcome(run, point, point * bounds.cpu_ratio(run.workload, table)))
     return sorted(found, key=lambda outcome: outcome.run.id)
+
+
+def gpu_class(run: Run) -> str:
+    """The class of training that a run of a GPU belongs to, as its page lists them."""
+    workload, several = run.workload, run.placement.gpus > 1
+    model = workload.model
+    if isinstance(model, Vision):
+        return model.task
+    if several:
+        return "DDP" if workload.sharding == "none" else "FSDP"
+    family = model.architecture if isinstance(model, Transformer) else ""
+    return f"{family}/{workload.method}" + ("/hf-liger" if workload.stack == "hf-liger" else "")
+
+
+def gpu_scores(found: Sequence[Outcome]) -> dict[str, Score]:
+    """Outcomes of runs on a GPU by class, and of those whose configuration was drawn by lot."""
+    members: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in found:
+        members[gpu_class(outcome.run)].append(outcome)
+    drawn = [outcome for outcome in found if outcome.run.drawn]
+    return {
+        **{name: score(each) for name, each in sorted(members.items())},
+        "drawn by lot": score(drawn),
+        "all": score(found),
+    }
+
+
+def gpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
+    """Every run as the planner predicts it: neither its points nor its bounds were made with such runs."""
+    points = [(run, run.comparable()) for run in runs]
+    return [Outcome(run, point, point * bounds.gpu_ratio(run.workload)) for run, point in points]
 
 
 def cpu_ratios(runs: Sequence[Run]) -> dict[str, float]:

@@ -6,9 +6,10 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sagefit.memory import Placement, Transformer, Vision, Workload, predict, vision
+from sagefit.memory.presets import presets
 
 HERE = Path(__file__).parent
 # The published figure leaves these parts out: "reserved" is what torch's allocator holds, "active" what tensors use.
@@ -19,7 +20,10 @@ SHAPE = ("params", "layers", "encoder_layers", "hidden", "heads", "kv_heads", "h
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run. ``measured`` is in GiB of one GPU, or of the host without GPUs, as ``metric`` counts it."""
+    """One measured run. ``measured`` is in GiB of one GPU, or of the host without GPUs, as ``metric`` counts it.
+
+    ``drawn`` says that nobody chose its configuration: it was drawn by lot.
+    """
 
     id: str
     source: str
@@ -28,6 +32,7 @@ class Run:
     measured: float
     workload: Workload
     placement: Placement
+    drawn: bool = False
 
     def comparable(self) -> float:
         """The point estimate in GiB, without the parts that the metric does not count."""
@@ -62,6 +67,77 @@ def vision_runs() -> list[Run]:
 def cpu_runs() -> list[Run]:
     """The runs that `measure_cpu` measured on the CPU of this project's own machine."""
     return [_cpu_run(row) for row in rows("cpu.csv")]
+
+
+def gpu_runs() -> list[Run]:
+    """The runs that `measure_gpu` measured on a GPU and that a job file can describe.
+
+    Rank 0 of several has no buffers of NCCL there, so a sharded run is compared by what the allocator reserves.
+    """
+    return [_gpu_run(number, row) for number, row in enumerate(rows("gpu.csv"), 1) if not unsaid(row)]
+
+
+def unsaid(row: dict[str, str]) -> str:
+    """Why a job file cannot describe a row of ``gpu.csv``; empty where it can."""
+    if row["kind"] == "diffusion":
+        return "diffusion models"
+    if row["kind"] == "vision-language":
+        return "vision-language models"
+    if row["kind"] == "vision" and not vision.known(_backbone(row["model"])):
+        return "detectors and segmenters without a known backbone"
+    return ""
+
+
+# torchvision's models by the backbone that a job file names, and their task.
+_TASKS = {
+    "fasterrcnn_resnet50_fpn": ("resnet50", "detection"),
+    "maskrcnn_resnet50_fpn": ("resnet50", "detection"),
+    "retinanet_resnet50_fpn": ("resnet50", "detection"),
+    "fcos_resnet50_fpn": ("resnet50", "detection"),
+    "ssd300_vgg16": ("vgg16", "detection"),
+    "deeplabv3_resnet50": ("resnet50", "segmentation"),
+    "fcn_resnet50": ("resnet50", "segmentation"),
+}
+# FSDP is sharding of everything, or of all but the weights where they stay gathered after the forward pass.
+_SHARDING = {"yes": "zero3", "no": "zero2", "": "none"}
+
+
+def _backbone(model: str) -> str:
+    return _TASKS.get(model, (model, ""))[0]
+
+
+def _gpu_run(number: int, row: dict[str, str]) -> Run:
+    common: dict[str, Any] = {
+        "gradient_checkpointing": row["gradient_checkpointing"] == "yes",
+        **_values(row, int, "micro_batch", "accumulation"),
+        **_values(row, str, "precision", "optimizer", "stack"),
+    }
+    if row["kind"] == "vision":
+        backbone, task = _TASKS.get(row["model"], (row["model"], "classification"))
+        workload = Workload(model=Vision(backbone, int(row["image_size"]), cast("Any", task)), **common)
+    else:
+        preset = presets()[row["model"].lower()]
+        head = "classification" if preset.model.architecture == "encoder" else "lm"
+        workload = Workload(
+            model=replace(preset.model, head=cast("Any", head)),
+            encoder_length=preset.sequence or None,
+            sharding=cast("Any", _SHARDING[row["reshard"]]),
+            **common,
+            **_values(row, int, "sequence_length", "lora_rank", "world_size"),
+            **_values(row, str, "method", "lora_targets", "base_dtype", "attention"),
+        )
+    ranks = int(row["world_size"])
+    metric, outside = ("reserved", 0.0) if ranks > 1 else ("device", float(row["outside_gib"]))
+    return Run(
+        id=f"G{number:03}",
+        source="measure_gpu.py",
+        model=row["model"],
+        metric=metric,
+        measured=float(row["reserved_gib"]) + outside,
+        workload=workload,
+        placement=Placement(hosts=max(1, ranks // 8), gpus_per_host=min(ranks, 8), gpu=row["gpu"].split()[-1]),
+        drawn=row["series"] == "drawn",
+    )
 
 
 def workload_of(row: dict[str, str]) -> Workload:
