@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo examples job image plan size platform review test test-fast test-full snapshot coverage mutate lint docs bench bench-memory lock clean
+.PHONY: help setup demo examples job image plan size platform review test test-fast test-full snapshot coverage mutate lint launcher docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -81,6 +81,9 @@ mutate: $(VENV)/.ready $(VENV)/.dev ## [ARGS=...]: break the modules in many way
 
 lint: $(VENV)/.ready $(VENV)/.dev ## run every check that a commit must pass
 	@$(VENV)/bin/pre-commit run --all-files
+
+launcher: $(VENV)/.ready ## write the launcher that jobs ship anew, after a change of it or of the table of failures
+	@$(PY) tools/ship_launcher.py
 
 docs: $(VENV)/.ready $(VENV)/.dev ## write the pages that are made from code anew
 	@$(PY) docs/generate.py && PYTHONPATH=tests $(PY) -m corpus.page

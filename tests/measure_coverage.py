@@ -31,7 +31,7 @@ LEFT_OUT = (
 # The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
 # with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.
 NOT_SEEN = (
-    "launcher/torch_hook.py",
+    "sagefit_launcher/torch_hook.py",
     "memory/trace/child/*",
     "sagefit_cloud/container_init.py",
     "sagefit_cloud/namespace.py",
@@ -47,6 +47,7 @@ include =
     {packages}/*
     */python/sagefit/*
     */python/sagefit_cloud/*
+    */python/sagefit_launcher/*
     */input/data/sagefit/*
 
 [paths]
@@ -54,8 +55,9 @@ packages =
     {packages}
     */python
 launcher =
-    {packages}/sagefit/launcher
-    */input/data/sagefit
+    {packages}/sagefit_launcher
+    */input/data/sagefit/launcher.pyz/sagefit_launcher
+    */input/data/sagefit/launcher.pyz
 
 [report]
 exclude_also = if TYPE_CHECKING:

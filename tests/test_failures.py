@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sagefit.failures import CLASSES, REMEDIES, TAIL_BYTES, diagnose, read_log, table
-from sagefit.launcher import patterns, verdict
-from sagefit.launcher.patterns import (
+from sagefit_launcher import patterns, verdict
+from sagefit_launcher.patterns import (
     CREATE_ERROR,
     ECHO,
     EXCEPTION,

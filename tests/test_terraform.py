@@ -6,6 +6,7 @@ Each rule of a module has a run that fires it and no other, so that a rule that 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str, requ
     else:
         problems = wrong_first_refusals(tree, subject, RULES[subject], FILES)
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("subject", [subject for subject in SUBJECTS if subject.startswith("modules/")])
+def test_a_module_reads_nothing_outside_of_itself(subject: str) -> None:
+    for file in (ROOT / subject).glob("*.tf"):
+        assert not re.search(r"\.\./", file.read_text(encoding="utf-8")), file
+
+
+def test_a_job_s_module_is_whole_where_it_is_copied_alone(tmp_path: Path) -> None:
+    (file,) = (file for file in FILES if str(file.path) == "modules/training-job/tests/groups.tftest.hcl")
+    shutil.copytree(ROOT / "modules" / "training-job", tmp_path / "modules" / "training-job")
+    assert (refused := refused_plans(tmp_path, file)) == "", refused
 
 
 def test_what_changes_is_not_proven_any_more(tmp_path: Path) -> None:

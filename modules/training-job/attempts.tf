@@ -60,7 +60,7 @@ locals {
   # an isolated job it installs nothing from outside.
   _launcher_flags = local._isolated ? ["--isolated"] : []
   _container_arguments = var.code == null ? [] : concat(
-    ["/opt/ml/input/data/sagefit", "--entry-point", var.code.entry_point],
+    ["/opt/ml/input/data/sagefit/launcher.pyz", "--entry-point", var.code.entry_point],
     local._launcher_flags,
     ["--"],
     var.code.arguments,

@@ -20,12 +20,10 @@ locals {
   code_digest  = local._source_dir == null ? null : substr(sha256(jsonencode(local._code_hashes)), 0, 16)
   _code_prefix = local._source_dir == null ? null : "jobs/${var.name}/code/${local.code_digest}"
 
-  # The launcher is part of Sagefit and travels with the failure table.
-  _launcher_dir = "${path.module}/../../python/sagefit/launcher"
-  _launcher_files = var.code == null ? {} : merge(
-    { for f in fileset(local._launcher_dir, "*.py") : f => "${local._launcher_dir}/${f}" },
-    { "failures.json" = "${path.module}/failures.json" },
-  )
+  # The launcher is part of Sagefit: one archive, which has the failure table
+  # in it. The toolkits of images start a tuning job's by a file of its own.
+  _launcher_names  = var.code == null ? [] : concat(["launcher.pyz"], var.tuning == null ? [] : ["sagefit_trial.py"])
+  _launcher_files  = { for f in local._launcher_names : f => "${path.module}/launcher/${f}" }
   _launcher_hashes = { for f, path in local._launcher_files : f => filesha256(path) }
   _launcher_prefix = "jobs/${var.name}/launcher/${substr(sha256(jsonencode(local._launcher_hashes)), 0, 16)}"
 

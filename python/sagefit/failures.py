@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import get_args
 
 from sagefit.job.model import FailureClass
-from sagefit.launcher import log_lines, patterns
-from sagefit.launcher.last_words import last_words, last_words_of_all
-from sagefit.launcher.patterns import CREATE_ERROR, ECHO, FAILURE_REASON, SECONDARY_STATUS, Match, Pattern
 from sagefit.paths import FAILURES_JSON
+from sagefit_launcher import log_lines, patterns
+from sagefit_launcher.last_words import last_words, last_words_of_all
+from sagefit_launcher.patterns import CREATE_ERROR, ECHO, FAILURE_REASON, SECONDARY_STATUS, Match, Pattern
 
 CLASSES: tuple[str, ...] = get_args(FailureClass)
 TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it

@@ -18,9 +18,9 @@ from typing import Any
 
 import psutil
 
-from sagefit.launcher import files
 from sagefit_cloud import container_init, namespace
 from sagefit_cloud.memory_watch import MemoryWatch
+from sagefit_launcher import files
 
 ML = "/opt/ml"
 _LINE_LIMIT = 256 * 1024

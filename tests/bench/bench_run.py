@@ -24,6 +24,14 @@ from job_files import write_job
 ROUNDS = 5
 GOAL = 1.15
 START = "import boto3, sys; boto3.client('stepfunctions').start_execution(stateMachineArn=sys.argv[1])"
+# New code takes the old away, which no run may still need.
+WAIT = """
+import boto3, sys, time
+machine, end = boto3.client("stepfunctions"), time.monotonic() + 60
+while machine.list_executions(stateMachineArn=sys.argv[1], statusFilter="RUNNING")["executions"]:
+    assert time.monotonic() < end, "the run does not end"
+    time.sleep(0.2)
+"""
 
 
 def ours(sagefit: Sagefit, job: Path) -> float:
@@ -59,7 +67,9 @@ def bare(environment: dict[str, str], state: Path, job: Path, machine: str) -> f
         [sys.executable, "-c", START, machine],
     ):
         subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    seconds = time.perf_counter() - began
+    subprocess.run([sys.executable, "-c", WAIT, machine], env=environment, check=True)
+    return seconds
 
 
 def main() -> None:

@@ -9,8 +9,8 @@ from unittest import mock
 
 from corpus.scoring import MEMORY, SPLITS, Score, Text, load, score
 from sagefit import failures
-from sagefit.launcher import log_lines, vocabulary
-from sagefit.launcher.patterns import EXCEPTION, TRACEBACK, Pattern
+from sagefit_launcher import log_lines, vocabulary
+from sagefit_launcher.patterns import EXCEPTION, TRACEBACK, Pattern
 
 ROUNDS = [(number, text) for number, split in enumerate(SPLITS) for text in load(split)]
 """Each text with its round: 0 development, 1 held-out, then the rounds of fresh ones."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from corpus import ablation
 from corpus.scoring import MEMORY, SPLITS, Text, any_memory, load, score
 from sagefit.failures import CLASSES, FULL, REMEDIES, ROOMY, TAIL_BYTES, table
-from sagefit.launcher.last_words import FAR
-from sagefit.launcher.log_lines import LONGEST, TAIL
 from sagefit.paths import ROOT
+from sagefit_launcher.last_words import FAR
+from sagefit_launcher.log_lines import LONGEST, TAIL
 
 PAGE = ROOT / "docs/failures.md"
 MEANS = {

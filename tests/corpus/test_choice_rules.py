@@ -14,10 +14,10 @@ import pytest
 from checkout import copy_tree
 from corpus.scoring import SPLITS, load
 from sagefit.failures import diagnose, table
-from sagefit.launcher import verdict
-from sagefit.launcher.patterns import CREATE_ERROR, FAILURE_REASON, SECONDARY_STATUS, Pattern
 from sagefit.paths import home
 from sagefit.toolchain import terraform_binary, terraform_environment
+from sagefit_launcher import verdict
+from sagefit_launcher.patterns import CREATE_ERROR, FAILURE_REASON, SECONDARY_STATUS, Pattern
 
 KEPT = 1024  # characters that SageMaker keeps of a failure reason
 LIMIT = 1_000_000  # bytes of a definition, Step Functions' own limit

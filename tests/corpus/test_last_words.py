@@ -7,8 +7,8 @@ import random
 import pytest
 
 from sagefit.failures import diagnose, table
-from sagefit.launcher import log_lines
-from sagefit.launcher.last_words import last_words, last_words_of_all
+from sagefit_launcher import log_lines
+from sagefit_launcher.last_words import last_words, last_words_of_all
 
 
 def traceback(error: str) -> list[str]:

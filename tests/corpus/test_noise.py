@@ -11,7 +11,7 @@ import pytest
 
 from corpus.scoring import SPLITS, Text, load
 from sagefit.failures import diagnose, read_log
-from sagefit.launcher import patterns, report
+from sagefit_launcher import patterns, report
 
 Lines = list[str]
 TEXTS = [text for split in SPLITS for text in load(split) if text.log and "Killed" not in text.log][::7]

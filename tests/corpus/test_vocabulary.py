@@ -7,8 +7,8 @@ import pytest
 from corpus import ablation
 from corpus.scoring import MEMORY
 from sagefit.failures import diagnose
-from sagefit.launcher import vocabulary
-from sagefit.launcher.last_words import last_words
+from sagefit_launcher import vocabulary
+from sagefit_launcher.last_words import last_words
 
 SAID = [
     ("tile engine: could not reserve 3.2 GiB of vram for the atlas", "gpu_memory", "words: memory + gpu"),

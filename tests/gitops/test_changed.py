@@ -31,7 +31,7 @@ FILES = {
     "job/backend_override.tf": ((DIGITS, TUNE), "root"),
     "modules/training-job/checks.tf": ((DIGITS, TUNE), "module"),
     "python/sagefit/memory/prediction.py": ((DIGITS, TUNE), "rendering"),
-    "python/sagefit/launcher/launch.py": ((DIGITS, TUNE), "launcher"),
+    "modules/training-job/launcher/launcher.pyz": ((DIGITS, TUNE), "module"),
     "python/sagefit/toolchain.py": (ALL, "versions of Terraform and the provider"),
     "requirements.lock": ((DIGITS, TUNE), "packages that the rendering uses"),
     "main.tf": ((PLATFORM,), "root"),

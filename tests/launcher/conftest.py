@@ -12,17 +12,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import ship_launcher
 
-from sagefit.paths import FAILURES_JSON, ROOT
+from sagefit.paths import ROOT
 
-LAUNCHER = ROOT / "python" / "sagefit" / "launcher"
+LAUNCHER = ROOT / "python" / "sagefit_launcher"
+ARCHIVE = "launcher.pyz"
+TRIAL = ROOT / "modules" / "training-job" / "launcher" / "sagefit_trial.py"
 OLDEST = (3, 8)
 #: Runs the launcher and its scripts; any Python from 3.8 on may be named.
 PYTHON = os.environ.get("SAGEFIT_LAUNCHER_PYTHON") or sys.executable
@@ -30,15 +33,32 @@ PYTHON = os.environ.get("SAGEFIT_LAUNCHER_PYTHON") or sys.executable
 
 def interpreters() -> list[str]:
     """The launcher's interpreter, and the oldest and newest that are installed here."""
-    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = {}
-    for minor in range(OLDEST[1], sys.version_info.minor + 10):
-        managed = [str(path) for path in versions.glob(f"3.{minor}.*/bin/python")]
-        system = shutil.which(f"python3.{minor}")
-        for path in [*managed, *([system] if system and ".pyenv" not in system else [])]:
-            found[minor] = path
-    ends = {found[min(found)], found[max(found)]} if found else set()
-    return [PYTHON, *sorted(ends)]
+    found = _installed((OLDEST[0], minor) for minor in range(OLDEST[1], sys.version_info.minor + 10))
+    return [PYTHON, *sorted({*found[:1], *found[-1:]})]
+
+
+def too_old() -> list[str]:
+    """The Pythons older than the launcher's oldest that are installed here, perhaps none."""
+    return _installed([(2, 7), *((3, minor) for minor in range(OLDEST[1]))])
+
+
+def _installed(versions: Iterable[tuple[int, int]]) -> list[str]:
+    managed = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = []
+    for major, minor in versions:
+        system = shutil.which(f"python{major}.{minor}")
+        own = [system] if system and ".pyenv" not in system else []
+        found += [*map(str, managed.glob(f"{major}.{minor}.*/bin/python")), *own][-1:]
+    return found
+
+
+def ship(folder: Path, changed: Mapping[str, str] | None = None) -> None:
+    """Puts into ``folder`` what a job ships, made of the sources as they are, or with some modules ``changed``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = ship_launcher.contents()
+    files |= {f"sagefit_launcher/{name}": text.encode() for name, text in (changed or {}).items()}
+    ship_launcher.write(folder / ARCHIVE, files)
+    shutil.copy(TRIAL, folder)
 
 
 @dataclass(frozen=True)
@@ -72,8 +92,7 @@ class Container:
             (root / "input" / "data" / channel).mkdir(parents=True)
         (root / "input" / "config").mkdir(parents=True)
         self.shipped = root / "input" / "data" / "sagefit"
-        shutil.copytree(LAUNCHER, self.shipped, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(FAILURES_JSON, self.shipped)
+        ship(self.shipped)
         self.config("resourceconfig", {"current_host": "algo-1", "hosts": ["algo-1"]})
         self.config("inputdataconfig", {"code": {}, "sagefit": {}, "train": {"TrainingInputMode": "File"}})
         self.config("hyperparameters", {})
@@ -97,7 +116,8 @@ class Container:
     ) -> subprocess.Popen[str]:
         """Starts the launcher."""
         return self.open(
-            [*self.before, python, str(self.shipped), "--entry-point", entry_point, *options, "--", *words], self.root
+            [*self.before, python, str(self.shipped / ARCHIVE), "--entry-point", entry_point, *options, "--", *words],
+            self.root,
         )
 
     def open(self, command: list[str], folder: Path, stdin: int | None = None) -> subprocess.Popen[str]:

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from sagefit.launcher import memory
+from sagefit_launcher import memory
 
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "--propagation", "private"]
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagefit.launcher import process
-from sagefit.launcher.process import Console
+from sagefit_launcher import process
+from sagefit_launcher.process import Console
 
 from .conftest import Container
 
@@ -145,7 +145,7 @@ def test_streams_that_end_in_one_place_share_their_lines(shared: bool) -> None:
 
 
 def test_one_pipe_is_one_place() -> None:
-    ask = "import sys; from sagefit.launcher import process; print(process._same_file(sys.stdout, sys.stderr))"
+    ask = "import sys; from sagefit_launcher import process; print(process._same_file(sys.stdout, sys.stderr))"
     for stderr, same in ((subprocess.STDOUT, "True\n"), (subprocess.PIPE, "False\n")):
         done = subprocess.run([sys.executable, "-c", ask], stdout=subprocess.PIPE, stderr=stderr, text=True, check=True)
         assert done.stdout == same

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from sagefit.failures import diagnose
-from sagefit.launcher.report import LONGEST_FAILURE
+from sagefit_launcher.report import LONGEST_FAILURE
 
 from .conftest import Container, Killer
 

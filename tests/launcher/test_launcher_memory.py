@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sagefit.launcher import memory
-from sagefit.launcher.memory import Limit
-from sagefit.launcher.recorder import Gauge
+from sagefit_launcher import memory
+from sagefit_launcher.memory import Limit
+from sagefit_launcher.recorder import Gauge
 
 GIB = 1024**3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sagefit.launcher.report import LONGEST_FAILURE
+from sagefit_launcher.report import LONGEST_FAILURE
 
 from .conftest import Container
 

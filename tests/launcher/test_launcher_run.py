@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .conftest import PYTHON, Container
+from .conftest import ARCHIVE, PYTHON, Container
 
 METRIC_LINE = re.compile(
     r"^\[sagefit\] host_memory_gib=\d+\.\d{3} host_memory_peak_gib=\d+\.\d{3} host_memory_percent=\d+\.\d"
@@ -119,7 +119,7 @@ def test_the_second_host_has_a_report_of_its_own(container: Container) -> None:
 
 def test_output_comes_as_it_is_written(container: Container) -> None:
     container.code("train.py", "import sys\nprint('first')\nsys.stdin.read()\nprint('second')")
-    command = [PYTHON, str(container.shipped), "--entry-point", "train.py"]
+    command = [PYTHON, str(container.shipped / ARCHIVE), "--entry-point", "train.py"]
     process = container.open(command, container.root, stdin=subprocess.PIPE)
     assert process.stdout
     assert process.stdin

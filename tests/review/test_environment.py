@@ -23,7 +23,7 @@ def job(environment: dict[str, str], **changes: Any) -> dict[str, Any]:
         request["Environment"] = {"SAGEFIT_ATTEMPT": name} | environment
         request["AlgorithmSpecification"] |= {
             "ContainerArguments": [
-                "/opt/ml/input/data/sagefit",
+                "/opt/ml/input/data/sagefit/launcher.pyz",
                 "--entry-point",
                 "train.py",
                 "--",

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from launcher.conftest import LAUNCHER, Container
-from sagefit.paths import FAILURES_JSON
+from launcher.conftest import LAUNCHER, Container, ship
 from security.conftest import note
 
 CANARY = "not of this job"
@@ -25,7 +24,7 @@ REPORT = "output/data/sagefit.json"
 PLACES = (
     *("output/failure", REPORT, f"{REPORT}.part", "output/.sagefit-reserve", "output/data", "output"),
     *("checkpoints", "model", "code/train.py", "code/package", "torch/1.json", "torch"),
-    *("input/data/sagefit/failures.json", "input/data/sagefit/launch.py", "input/config/resourceconfig.json"),
+    *("input/data/sagefit/launcher.pyz", "input/config/resourceconfig.json"),
 )
 #: What a script may put into a place: one expression of Python each.
 THINGS = {
@@ -86,8 +85,7 @@ def is_untouched(outside: Path) -> bool:
 def as_sagemaker_makes_it_anew(container: Container) -> None:
     """The inputs of a container that starts once more."""
     shutil.rmtree(container.shipped)
-    shutil.copytree(LAUNCHER, container.shipped, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(FAILURES_JSON, container.shipped)
+    ship(container.shipped)
     shutil.rmtree(container.root / "input" / "config")
     (container.root / "input" / "config").mkdir()
     container.config("resourceconfig", {"current_host": "algo-1", "hosts": ["algo-1"]})
@@ -127,7 +125,7 @@ KNOWN = [
     ("torch/1.json", "a deep object", "the launcher failed"),
     ("torch/1.json", "another object", "the launcher failed"),
     ("torch", "a FIFO", "held for ever"),
-    ("input/data/sagefit/failures.json", "a FIFO", "held for ever"),
+    ("input/data/sagefit/launcher.pyz", "a FIFO", "held for ever"),
     ("output/failure", "a second name of a file outside", "written outside"),
     ("output", "a link to a folder outside", "written outside"),
     ("output/data", "a link to a folder outside", "written outside"),
@@ -182,12 +180,14 @@ def slow(container: Container, name: str, **seconds: float) -> None:
     library.mkdir()
     (library / "sitecustomize.py").write_text(SLOW)
     container.environment |= {"PYTHONPATH": str(library), "SLOW": name}
+    changed: dict[str, str] = {}
     for constant, value in seconds.items():
         module, _, constant = constant.partition("_")
-        path = container.shipped / f"{module}.py"
-        before = path.read_text(encoding="utf-8")
+        name = f"{module}.py"
+        before = changed.get(name) or (LAUNCHER / name).read_text(encoding="utf-8")
         assert before.count(f"\n{constant} = ") == 1
-        path.write_text(before.replace(f"\n{constant} = ", f"\n{constant} = {value} or "), encoding="utf-8")
+        changed[name] = before.replace(f"\n{constant} = ", f"\n{constant} = {value} or ")
+    ship(container.shipped, changed)
 
 
 SLOW_FROM_NOW = "import os, pathlib\nos.chdir(os.environ['SAGEFIT_ML_ROOT'])\npathlib.Path('slow').touch()\n"

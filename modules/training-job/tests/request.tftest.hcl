@@ -75,7 +75,7 @@ run "a_script_runs_under_the_launcher" {
   }
   assert {
     condition = jsonencode(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerArguments) == jsonencode([
-      "/opt/ml/input/data/sagefit", "--entry-point", "train.py", "--", "--fast", "a b",
+      "/opt/ml/input/data/sagefit/launcher.pyz", "--entry-point", "train.py", "--", "--fast", "a b",
     ])
     error_message = "the launcher gets the entry point, then the script's own arguments"
   }
@@ -111,7 +111,7 @@ run "the_launcher_knows_of_isolation" {
 
   assert {
     condition = jsonencode(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerArguments) == jsonencode(concat(
-      ["/opt/ml/input/data/sagefit", "--entry-point", "train.py", "--isolated", "--"],
+      ["/opt/ml/input/data/sagefit/launcher.pyz", "--entry-point", "train.py", "--isolated", "--"],
       [for i in range(95) : "x"],
     ))
     error_message = "the flag is the launcher's, and 95 arguments are left to the script"
@@ -151,8 +151,8 @@ run "code_is_shipped_file_by_file" {
     error_message = "the channel reads the digest's own prefix"
   }
   assert {
-    condition     = contains(keys(aws_s3_object.launcher), "__main__.py") && contains(keys(aws_s3_object.launcher), "failures.json")
-    error_message = "the launcher travels with the failure table"
+    condition     = jsonencode(keys(aws_s3_object.launcher)) == jsonencode(["launcher.pyz"])
+    error_message = "the launcher is one object"
   }
 }
 

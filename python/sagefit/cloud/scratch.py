@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sagefit.cloud import paths
-from sagefit.launcher import files
+from sagefit_launcher import files
 
 _PREFIX = "sagefit-"
 

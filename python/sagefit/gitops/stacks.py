@@ -148,7 +148,6 @@ def inputs(stack: Stack, root: Path = ROOT) -> list[Input]:
     return [
         *(_of_job(stack.job) if stack.job else [Input(stack.source, "job file")]),
         *shared,
-        Input(package / "launcher", "launcher", ours=True),
         *(Input(package / room, "rendering", ours=True) for room in _RENDERING),
         Input(root / "requirements.lock", "packages that the rendering uses"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
+import pkgutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ class TorchPeaks:
         self._folder: Path | None = None
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="sagefit-torch-"))
-            shutil.copy(torch_hook.__file__, str(self._folder / "sitecustomize.py"))
+            hook = pkgutil.get_data(__package__, "torch_hook.py") or b""
+            (self._folder / "sitecustomize.py").write_bytes(hook)
         except OSError:  # a full disk: the script is to say so itself
             self.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -73,13 +74,8 @@ class Match(NamedTuple):
 
 @lru_cache(maxsize=4)
 def load(path: Path | None = None) -> tuple[Pattern, ...]:
-    """The table: beside this file in a container, in the Terraform module that owns it in a checkout."""
-    here = Path(__file__).resolve()
-    places = [path] if path else [here.with_name("failures.json")]
-    if not path and len(here.parents) > 3:
-        places.append(here.parents[3] / "modules" / "training-job" / "failures.json")
-    found = next((place for place in places if place.is_file()), places[0])
-    rows = json.loads(found.read_text(encoding="utf-8"))["patterns"]
+    """The table: beside this module where it is shipped, in the Terraform module that owns it in a checkout."""
+    rows = json.loads((path.read_bytes() if path else _own()).decode("utf-8"))["patterns"]
     return tuple(
         Pattern(
             row["class"],
@@ -91,6 +87,14 @@ def load(path: Path | None = None) -> tuple[Pattern, ...]:
         )
         for row in rows
     )
+
+
+def _own() -> bytes:
+    try:
+        shipped = pkgutil.get_data(__package__, "failures.json")
+    except FileNotFoundError:
+        shipped = None
+    return shipped or (Path(__file__).resolve().parents[2] / "modules" / "training-job" / "failures.json").read_bytes()
 
 
 def first(table: Iterable[Pattern], where: Sequence[str], text: str) -> Match | None:
