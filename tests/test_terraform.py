@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import hcl2
 import pytest
 
 from checkout import copy_tree
@@ -78,6 +79,26 @@ def test_a_job_s_module_is_whole_where_it_is_copied_alone(tmp_path: Path) -> Non
     (file,) = (file for file in FILES if str(file.path) == "modules/training-job/tests/groups.tftest.hcl")
     shutil.copytree(ROOT / "modules" / "training-job", tmp_path / "modules" / "training-job")
     assert (refused := refused_plans(tmp_path, file)) == "", refused
+
+
+def test_a_state_that_two_parts_write_is_refused(tmp_path: Path) -> None:
+    (file,) = (file for file in FILES if str(file.path) == "modules/training-job/tests/groups.tftest.hcl")
+    shutil.copytree(ROOT / "modules" / "training-job", copy := tmp_path / "modules" / "training-job")
+    graph = (copy / "definition.tf").read_text(encoding="utf-8")
+    (copy / "definition.tf").write_text(graph.replace('"no reason" = {', "completed = {"), encoding="utf-8")
+    refused = " ".join(refused_plans(tmp_path, file).split())
+    assert "Duplicate object key" in refused
+    assert '"completed"' in refused
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_no_key_of_an_object_is_written_twice(subject: str) -> None:
+    """Terraform takes the last of them and says nothing."""
+    for file in (ROOT / subject).glob("*.tf"):
+        for written in hcl2.parses_to_tree(file.read_text(encoding="utf-8")).find_data("object"):
+            elements = [child for child in written.children if getattr(child, "data", "") == "object_elem"]
+            keys = ["".join(map(str, element.children[0].scan_values(lambda _: True))) for element in elements]
+            assert len({key.strip('"') for key in keys}) == len(keys), (file, keys)
 
 
 def test_what_changes_is_not_proven_any_more(tmp_path: Path) -> None:

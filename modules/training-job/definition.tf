@@ -1,12 +1,14 @@
-# The state machine. Every attempt is a small group of states of its own with a
-# literal request, so that the graph of a run is the graph of the plan. What is
-# the same for all attempts stands once: one group gives a failure its class,
-# and leads back to the attempt for its record and the edges of `next`.
+# The state machine. Every task (tasks.tf) is a small group of states of its own
+# with a literal request, so that the graph of a run is the graph of the plan.
+# What is the same for all tasks stands once: one group gives a failure its class,
+# and leads back to the task for its record and the edges of `next`. A kind of
+# task adds the states that turn its success and its failure into those of a
+# training job: "..." below.
 #
-#   attempt:   submit -> wait -> describe -> judge -> completed -> done
-#                |        ^                  |  |
+#   task:      submit -> wait -> describe -> judge -> ... -> completed -> done,
+#                |        ^                  |  |            or submit of the next step
 #                |        +---- running -----+  |
-#                v        | exists              |
+#                v        | exists             ...
 #             refused -> refusal                |
 #                          |                    |
 #   shared:         classify refusal         classify
@@ -17,7 +19,7 @@
 #                                    |
 #                            note, settle, route
 #                                    |
-#   attempt:                       ended -> next -> submit of the target, or
+#   task:                          ended -> next -> submit of the target, or
 #                                            |      release for the target first
 #                                            v
 #   shared:                                failed
@@ -50,21 +52,10 @@ locals {
   _passing  = ["permission", "internal"]
   # AWS's own internal errors ask for another try of the same attempt. Names are
   # used up, so each try has a letter of its own: <run>-0, <run>-0b, <run>-0c.
-  _repeats        = ["b", "c"]
-  _first_try      = { letter = "", of = [] }
-  _pause_seconds  = min(15, local.poll_seconds)
-  _sdk            = "${local._arn_prefix}:states:::aws-sdk:sagemaker"
-  _training_job   = [for i, a in var.attempts : "States.Format('{}-${i}{}', $$.Execution.Name, $.repeat.letter)"]
-  _attempt_shapes = [for i, a in var.attempts : "${local._machine_words[i]} ${local._attempts[i].volume_size_gb}"]
-  _attempt_index  = { for i, a in var.attempts : a.name => i... }
-
-  # Warm instances that the next attempt cannot use are given back.
-  _releases = [
-    for i, a in var.attempts : [
-      for target in distinct(values(a.next)) : target
-      if local._attempts[i].keep_alive_seconds > 0 && try(local._attempt_shapes[local._attempt_index[target][0]] != local._attempt_shapes[i], false)
-    ]
-  ]
+  _repeats       = ["b", "c"]
+  _first_try     = { letter = "", of = [] }
+  _pause_seconds = min(15, local.poll_seconds)
+  _sdk           = "${local._arn_prefix}:states:::aws-sdk:sagemaker"
 
   _retry_create = [{
     ErrorEquals     = ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
@@ -83,99 +74,102 @@ locals {
     MaxAttempts     = 10
   }]
 
-  _attempt_states = [
-    for i, a in var.attempts : merge(
+  _task_states = [
+    for task in local._tasks : [
       {
-        "${a.name}: submit" = {
-          Comment        = join(": ", compact(["${local._machine_words[i]}${a.spot ? " spot" : ""}", a.reason]))
+        "${task.name}: submit" = {
+          Comment        = task.comment
           Type           = "Task"
-          Resource       = "${local._sdk}:createTrainingJob"
-          Parameters     = local.requests[i]
-          ResultSelector = { name = a.name }
+          Resource       = "${local._sdk}:create${local._kinds[task.kind].api}"
+          Parameters     = task.request
+          ResultSelector = { name = task.name }
           ResultPath     = "$.attempt"
           Retry          = local._retry_create
-          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
-          Next           = "${a.name}: wait"
+          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${task.name}: refused" }]
+          Next           = "${task.name}: wait"
         }
 
         # From here on a refusal looks like a training job that failed.
-        "${a.name}: refused" = {
+        "${task.name}: refused" = {
           Type = "Pass"
           Parameters = {
-            attempt      = { name = a.name }
+            attempt      = { name = task.name }
             "attempts.$" = "$.attempts"
             "repeat.$"   = "$.repeat"
             "tries.$"    = "States.MathAdd($.tries, 1)"
             job = {
-              "TrainingJobName.$" = local._training_job[i]
+              "TrainingJobName.$" = task.job
               TrainingJobStatus   = "Refused"
               "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
             }
           }
-          Next = "${a.name}: refusal"
+          Next = "${task.name}: refusal"
         }
 
         # The name is ours alone, so an earlier try has created the job.
-        "${a.name}: refusal" = {
+        "${task.name}: refusal" = {
           Type    = "Choice"
-          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${a.name}: wait" }]
+          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${task.name}: wait" }]
           Default = "classify refusal"
         }
 
-        "${a.name}: wait" = {
+        "${task.name}: wait" = {
           Type    = "Wait"
           Seconds = local.poll_seconds
-          Next    = "${a.name}: describe"
+          Next    = "${task.name}: describe"
         }
 
-        "${a.name}: describe" = {
-          Type       = "Task"
-          Resource   = "${local._sdk}:describeTrainingJob"
-          Parameters = { "TrainingJobName.$" = local._training_job[i] }
-          ResultPath = "$.job"
-          Retry      = local._retry_describe
-          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${a.name}: refused" }]
-          Next       = "${a.name}: judge"
-        }
+        "${task.name}: describe" = merge(
+          {
+            Type       = "Task"
+            Resource   = "${local._sdk}:describe${local._kinds[task.kind].api}"
+            Parameters = { "${local._kinds[task.kind].api}Name.$" = task.job }
+            ResultPath = "$.job"
+            Retry      = local._retry_describe
+            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${task.name}: refused" }]
+            Next       = "${task.name}: judge"
+          },
+          { for answer in [local._kinds[task.kind].answer] : "ResultSelector" => answer if length(answer) > 0 },
+        )
 
-        "${a.name}: judge" = {
+        "${task.name}: judge" = {
           Type = "Choice"
-          Choices = [
-            {
-              And = [
-                { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed" },
-                { Variable = "$.job.SecondaryStatus", StringEquals = "Completed" },
-              ]
-              Next = "completed"
-            },
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "InProgress", Next = "${a.name}: wait" },
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "Stopping", Next = "${a.name}: wait" },
-          ]
-          Default = "classify"
+          Choices = concat(
+            [merge(local._kinds[task.kind].success, { Next = task.done })],
+            [
+              for status in ["InProgress", "Stopping"] :
+              { Variable = local._kinds[task.kind].status, StringEquals = status, Next = "${task.name}: wait" }
+            ],
+            [
+              for status, state in local._kinds[task.kind].ends :
+              { Variable = local._kinds[task.kind].status, StringEquals = status, Next = state }
+            ],
+          )
+          Default = local._kinds[task.kind].failure
         }
 
-        "${a.name}: ended" = {
+        "${task.name}: ended" = {
           Type       = "Pass"
           InputPath  = "$.note"
-          ResultPath = "$.attempts['${i}']"
-          Next       = length(a.next) == 0 ? "failed" : "${a.name}: next"
+          ResultPath = "$.attempts['${task.record}']"
+          Next       = length(task.next) == 0 ? "failed" : "${task.name}: next"
         }
       },
       {
-        for edges in [a.next] : "${a.name}: next" => {
+        for edges in [task.next] : "${task.name}: next" => {
           Type = "Choice"
           Choices = [
             for class, target in edges : {
               Variable     = "$.class"
               StringEquals = class
-              Next         = contains(local._releases[i], target) ? "${a.name}: release for ${target}" : "${target}: submit"
+              Next         = contains(task.release, target) ? "${task.name}: release for ${target}" : "${target}: submit"
             }
           ]
           Default = "failed"
         } if length(edges) > 0
       },
       {
-        for target in local._releases[i] : "${a.name}: release for ${target}" => {
+        for target in task.release : "${task.name}: release for ${target}" => {
           Type     = "Task"
           Resource = "${local._sdk}:updateTrainingJob"
           Parameters = {
@@ -187,26 +181,28 @@ locals {
           Next       = "${target}: submit"
         }
       },
-    )
+    ]
   ]
 
-  _shared_states = merge(
+  _training_states = {
+    completed = {
+      Type = "Pass"
+      Parameters = {
+        "attempts.$"     = "$.attempts"
+        "attempt.$"      = "$.attempt.name"
+        "training_job.$" = "$.job.TrainingJobName"
+        "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
+      }
+      Next = "done"
+    }
+  }
+
+  _shared_states = [
     {
       begin = {
         Type   = "Pass"
         Result = { attempts = {}, tries = 0, repeat = local._first_try }
-        Next   = local._first_state
-      }
-
-      completed = {
-        Type = "Pass"
-        Parameters = {
-          "attempts.$"     = "$.attempts"
-          "attempt.$"      = "$.attempt.name"
-          "training_job.$" = "$.job.TrainingJobName"
-          "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
-        }
-        Next = "done"
+        Next   = "${try(local._tasks[0].name, "-")}: submit"
       }
 
       done = { Type = "Succeed" }
@@ -333,7 +329,7 @@ locals {
         Next       = contains(local._passing, class) ? "patience" : "note"
       }
     },
-  )
+  ]
 
   # Classes that a rule can find; code is what is left when none matches.
   _found   = distinct(flatten([for rows in values(local._rows) : rows[*].class]))
@@ -341,12 +337,19 @@ locals {
 
   # Sizes in bytes, rounded up to three: four letters of base64.
   _definition_bytes = length(base64encode(jsonencode(local.definition))) / 4 * 3
-  _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(try(local.tuning_requests[i], local.requests[i])))) / 4 * 3 }
+  _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(local.attempt_requests[i]))) / 4 * 3 }
+
+  _states = flatten([
+    local._shared_states,
+    [for kind, row in local._kinds : row.states if contains(local._tasks[*].kind, kind)],
+    local._task_states,
+  ])
 
   definition = {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))
     StartAt        = "begin"
     TimeoutSeconds = local._deadline_seconds
-    States         = merge(local._shared_states, concat(local._step_states, local._attempt_states, local._tuning_states)...)
+    # Not merge(), which takes the last of two states of one name: this refuses them.
+    States = { for each in flatten([for states in local._states : [for name, state in states : { name = name, state = state }]]) : each.name => each.state }
   }
 }

@@ -39,10 +39,11 @@ locals {
   }, var.platform.partition, "amazonaws.com")
 
   # The platform's own repository is written as "".
+  _own_reference = var.image.digest != null ? "@${var.image.digest}" : ":${coalesce(var.image.tag, "-")}"
   _own_repository = (
     var.image.repository == null ? null
-    : "${var.image.repository != "" ? var.image.repository : coalesce(var.platform.repository_url, "-")}${
-    var.image.digest != null ? "@${var.image.digest}" : ":${coalesce(var.image.tag, "-")}"}"
+    : var.image.repository != "" ? "${var.image.repository}${local._own_reference}"
+    : "${coalesce(var.platform.repository_url, "-")}${local._own_reference}"
   )
 
   # The instance decides between the CPU and the GPU image; groups share one.

@@ -1,22 +1,11 @@
-# Processing steps: containers that prepare data before the first attempt. Each
-# is a group of states of its own in front of the attempts, in the form theirs
-# have. How a step failed is told in the words of a training job, so that the
-# shared states classify it; a run whose step failed ends.
+# Processing steps: containers that prepare data before the first attempt. How a
+# step failed is told in the words of a training job, so that the shared states
+# of definition.tf classify it; a run whose step failed ends.
 #
-#   submit -> wait -> describe -> judge -> completed -> submit of the next step,
-#     |        ^                  |  |                  or of the first attempt
-#     |        +---- running -----+  |
-#     v        | exists              v
-#   refused -> refusal       shared: failed -> classify -> ... -> ended -> failed
-#                 |
-#                 v
-#         shared: classify refusal
+#   task:     judge -> completed -> submit of the next step, or of the first attempt
+#               |
+#   shared:   failed -> reason alone, or reason and message -> classify
 locals {
-  _step_labels    = [for s in var.processing : "processing ${s.name}"]
-  _first_attempt  = "${try(var.attempts[0].name, "-")}: submit"
-  _first_state    = length(var.processing) == 0 ? local._first_attempt : "${local._step_labels[0]}: submit"
-  _processing_job = [for i, s in var.processing : "States.Format('{}-p${i}{}', $$.Execution.Name, $.repeat.letter)"]
-
   # Spark's container has a starter of its own, which makes a cluster of the instances.
   _step_code    = "/opt/ml/processing/input/code"
   _spark_events = "/opt/ml/processing/spark-events"
@@ -110,125 +99,44 @@ locals {
     } : k => v if v != null }
   ]
 
-  _step_states = concat(
-    [
-      for i, s in var.processing : {
-        "${local._step_labels[i]}: submit" = {
-          Comment        = "${s.instance_count} x ${s.instance_type}"
-          Type           = "Task"
-          Resource       = "${local._sdk}:createProcessingJob"
-          Parameters     = local.step_requests[i]
-          ResultSelector = { name = local._step_labels[i] }
-          ResultPath     = "$.attempt"
-          Retry          = local._retry_create
-          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${local._step_labels[i]}: refused" }]
-          Next           = "${local._step_labels[i]}: wait"
-        }
-
-        "${local._step_labels[i]}: refused" = {
-          Type = "Pass"
-          Parameters = {
-            attempt      = { name = local._step_labels[i] }
-            "attempts.$" = "$.attempts"
-            "repeat.$"   = "$.repeat"
-            "tries.$"    = "States.MathAdd($.tries, 1)"
-            job = {
-              "TrainingJobName.$" = local._processing_job[i]
-              TrainingJobStatus   = "Refused"
-              "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
-            }
-          }
-          Next = "${local._step_labels[i]}: refusal"
-        }
-
-        # The name is ours alone, so an earlier try has created the job.
-        "${local._step_labels[i]}: refusal" = {
-          Type    = "Choice"
-          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${local._step_labels[i]}: wait" }]
-          Default = "classify refusal"
-        }
-
-        "${local._step_labels[i]}: wait" = {
-          Type    = "Wait"
-          Seconds = local.poll_seconds
-          Next    = "${local._step_labels[i]}: describe"
-        }
-
-        # A processing job has one status, which is both of a training job's.
-        "${local._step_labels[i]}: describe" = {
-          Type       = "Task"
-          Resource   = "${local._sdk}:describeProcessingJob"
-          Parameters = { "ProcessingJobName.$" = local._processing_job[i] }
-          ResultSelector = {
-            "TrainingJobName.$"   = "$.ProcessingJobName"
-            "TrainingJobStatus.$" = "$.ProcessingJobStatus"
-            "SecondaryStatus.$"   = "$.ProcessingJobStatus"
-            "processing.$"        = "$"
-          }
-          ResultPath = "$.job"
-          Retry      = local._retry_describe
-          Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${local._step_labels[i]}: refused" }]
-          Next       = "${local._step_labels[i]}: judge"
-        }
-
-        "${local._step_labels[i]}: judge" = {
-          Type = "Choice"
-          Choices = [
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "Completed", Next = "${local._step_labels[i]}: completed" },
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "InProgress", Next = "${local._step_labels[i]}: wait" },
-            { Variable = "$.job.TrainingJobStatus", StringEquals = "Stopping", Next = "${local._step_labels[i]}: wait" },
-          ]
-          Default = "processing: failed"
-        }
-
-        # What follows is tried for the first time.
-        "${local._step_labels[i]}: completed" = {
-          Type       = "Pass"
-          Result     = local._first_try
-          ResultPath = "$.repeat"
-          Next       = try("${local._step_labels[i + 1]}: submit", local._first_attempt)
-        }
-
-        "${local._step_labels[i]}: ended" = {
-          Type       = "Pass"
-          InputPath  = "$.note"
-          ResultPath = "$.attempts['p${i}']"
-          Next       = "failed"
-        }
+  _processing_states = [
+    # What follows a step is tried for the first time.
+    {
+      for i, label in local._step_labels : "${label}: completed" => {
+        Type       = "Pass"
+        Result     = local._first_try
+        ResultPath = "$.repeat"
+        Next       = "${try(local._tasks[i + 1].name, "-")}: submit"
       }
-    ],
+    },
     # A reason of SageMaker's own says little; the container's last words say more.
-    [
-      for reasons in [{
+    {
+      "processing: failed" = {
+        Type = "Choice"
+        Choices = [
+          { Variable = "$.job.processing.FailureReason", IsPresent = false, Next = "classify" },
+          { Variable = "$.job.processing.ExitMessage", IsPresent = false, Next = "processing: reason alone" },
+        ]
+        Default = "processing: reason and message"
+      }
+    },
+    {
+      for name, reason in {
         "reason alone"       = "$.job.processing.FailureReason"
         "reason and message" = "States.Format('{}: {}', $.job.processing.FailureReason, $.job.processing.ExitMessage)"
-        }] : merge(
-        {
-          "processing: failed" = {
-            Type = "Choice"
-            Choices = [
-              { Variable = "$.job.processing.FailureReason", IsPresent = false, Next = "classify" },
-              { Variable = "$.job.processing.ExitMessage", IsPresent = false, Next = "processing: reason alone" },
-            ]
-            Default = "processing: reason and message"
-          }
-        },
-        {
-          for name, reason in reasons : "processing: ${name}" => {
-            Type = "Pass"
-            Parameters = {
-              "TrainingJobName.$"   = "$.job.TrainingJobName"
-              "TrainingJobStatus.$" = "$.job.TrainingJobStatus"
-              "SecondaryStatus.$"   = "$.job.SecondaryStatus"
-              "FailureReason.$"     = reason
-            }
-            ResultPath = "$.job"
-            Next       = "classify"
-          }
-        },
-      ) if length(var.processing) > 0
-    ],
-  )
+        } : "processing: ${name}" => {
+        Type = "Pass"
+        Parameters = {
+          "TrainingJobName.$"   = "$.job.TrainingJobName"
+          "TrainingJobStatus.$" = "$.job.TrainingJobStatus"
+          "SecondaryStatus.$"   = "$.job.SecondaryStatus"
+          "FailureReason.$"     = reason
+        }
+        ResultPath = "$.job"
+        Next       = "classify"
+      }
+    },
+  ]
 
   # Role: the steps of this job and no others, protected as its training jobs are.
   _processing_job_arns = [

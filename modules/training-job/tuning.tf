@@ -1,14 +1,12 @@
-# With `tuning`, an attempt is a tuning job: these states take the place of those
-# of the same name in definition.tf. When a tuning job brings nothing, the newest
-# of its training jobs that failed becomes the failure of the attempt, so the
-# rules that give a failure its class are the same for all.
+# With `tuning`, an attempt is a tuning job. When a tuning job brings nothing, the
+# newest of its training jobs that failed becomes the failure of the attempt, so
+# the rules that give a failure its class are the same for all.
 #
-#   attempt:   submit -> wait -> describe -> judge -> best -> completed -> done
-#                                              |
-#   shared:                 tuning stopped <---+---> trials -> trial -> autopsy
-#                                 |                               |        |
-#                                 v                               v        v
-#                              classify <------------ tuning failed    classify
+#   task:     judge -> best -> completed -> done
+#               |
+#   shared:     +---> tuning stopped --------------------------> classify
+#               +---> trials -> trial -> autopsy --------------> classify
+#                                 +----> no trial -> tuning failed, or no objective -> classify
 locals {
   _ranges = try(var.tuning.ranges, {})
   # The product of how many values there are, which Terraform can only add up.
@@ -77,150 +75,115 @@ locals {
     )
   ]
 
-  _tuning_states = [for states in concat(
-    [
-      for i, a in var.attempts : {
-        "${a.name}: submit" = merge(local._attempt_states[i]["${a.name}: submit"], {
-          Comment    = "${local._trials} x ${local._attempt_states[i]["${a.name}: submit"].Comment}"
-          Resource   = "${local._sdk}:createHyperParameterTuningJob"
-          Parameters = try(local.tuning_requests[i], null)
-        })
-
-        "${a.name}: describe" = merge(local._attempt_states[i]["${a.name}: describe"], {
-          Resource   = "${local._sdk}:describeHyperParameterTuningJob"
-          Parameters = { "HyperParameterTuningJobName.$" = local._training_job[i] }
-        })
-
-        # A search that SageMaker calls Completed and that has a best trial is a
-        # success, whatever happened to the others.
-        "${a.name}: judge" = {
-          Type = "Choice"
-          Choices = [
-            {
-              And = [
-                { Variable = "$.job.HyperParameterTuningJobStatus", StringEquals = "Completed" },
-                { Variable = "$.job.BestTrainingJob.FinalHyperParameterTuningJobObjectiveMetric", IsPresent = true },
-              ]
-              Next = "best"
-            },
-            { Variable = "$.job.HyperParameterTuningJobStatus", StringEquals = "InProgress", Next = "${a.name}: wait" },
-            { Variable = "$.job.HyperParameterTuningJobStatus", StringEquals = "Stopping", Next = "${a.name}: wait" },
-            { Variable = "$.job.HyperParameterTuningJobStatus", StringEquals = "Stopped", Next = "tuning stopped" },
-          ]
-          Default = "trials"
-        }
+  _tuning_states = {
+    best = merge(local._asks_again, {
+      Type       = "Task"
+      Resource   = "${local._sdk}:describeTrainingJob"
+      Parameters = { "TrainingJobName.$" = "$.job.BestTrainingJob.TrainingJobName" }
+      ResultSelector = {
+        "training_job.$" = "$.TrainingJobName"
+        "model.$"        = "$.ModelArtifacts.S3ModelArtifacts"
       }
-    ],
-    [{
-      best = merge(local._asks_again, {
-        Type       = "Task"
-        Resource   = "${local._sdk}:describeTrainingJob"
-        Parameters = { "TrainingJobName.$" = "$.job.BestTrainingJob.TrainingJobName" }
-        ResultSelector = {
-          "training_job.$" = "$.TrainingJobName"
-          "model.$"        = "$.ModelArtifacts.S3ModelArtifacts"
-        }
-        ResultPath = "$.best"
-        Next       = "completed"
-      })
+      ResultPath = "$.best"
+      Next       = "completed"
+    })
 
-      completed = {
-        Type = "Pass"
-        Parameters = {
-          "attempts.$"        = "$.attempts"
-          "attempt.$"         = "$.attempt.name"
-          "tuning_job.$"      = "$.job.HyperParameterTuningJobName"
-          "training_job.$"    = "$.best.training_job"
-          "model.$"           = "$.best.model"
-          "hyperparameters.$" = "$.job.BestTrainingJob.TunedHyperParameters"
-          "objective.$"       = "$.job.BestTrainingJob.FinalHyperParameterTuningJobObjectiveMetric"
-        }
-        Next = "done"
+    completed = {
+      Type = "Pass"
+      Parameters = {
+        "attempts.$"        = "$.attempts"
+        "attempt.$"         = "$.attempt.name"
+        "tuning_job.$"      = "$.job.HyperParameterTuningJobName"
+        "training_job.$"    = "$.best.training_job"
+        "model.$"           = "$.best.model"
+        "hyperparameters.$" = "$.job.BestTrainingJob.TunedHyperParameters"
+        "objective.$"       = "$.job.BestTrainingJob.FinalHyperParameterTuningJobObjectiveMetric"
       }
+      Next = "done"
+    }
 
-      trials = merge(local._asks_again, {
-        Type     = "Task"
-        Resource = "${local._sdk}:listTrainingJobsForHyperParameterTuningJob"
-        Parameters = {
-          "HyperParameterTuningJobName.$" = "$.job.HyperParameterTuningJobName"
-          StatusEquals                    = "Failed"
-          SortBy                          = "CreationTime"
-          SortOrder                       = "Descending"
-          MaxResults                      = 1
-        }
-        ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
-        ResultPath     = "$.trials"
-        Next           = "trial"
-      })
-
-      trial = {
-        Type    = "Choice"
-        Choices = [{ Variable = "$.trials.names[0]", IsPresent = true, Next = "autopsy" }]
-        Default = "no trial"
+    trials = merge(local._asks_again, {
+      Type     = "Task"
+      Resource = "${local._sdk}:listTrainingJobsForHyperParameterTuningJob"
+      Parameters = {
+        "HyperParameterTuningJobName.$" = "$.job.HyperParameterTuningJobName"
+        StatusEquals                    = "Failed"
+        SortBy                          = "CreationTime"
+        SortOrder                       = "Descending"
+        MaxResults                      = 1
       }
+      ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
+      ResultPath     = "$.trials"
+      Next           = "trial"
+    })
 
-      autopsy = merge(local._asks_again, {
-        Type       = "Task"
-        Resource   = "${local._sdk}:describeTrainingJob"
-        Parameters = { "TrainingJobName.$" = "States.ArrayGetItem($.trials.names, 0)" }
-        ResultPath = "$.job"
-        Next       = "classify"
-      })
+    trial = {
+      Type    = "Choice"
+      Choices = [{ Variable = "$.trials.names[0]", IsPresent = true, Next = "autopsy" }]
+      Default = "no trial"
+    }
 
-      # What follows reads the description of a training job.
-      "no trial" = {
-        Type    = "Choice"
-        Choices = [{ Variable = "$.job.FailureReason", IsPresent = true, Next = "tuning failed" }]
-        Default = "no objective"
+    autopsy = merge(local._asks_again, {
+      Type       = "Task"
+      Resource   = "${local._sdk}:describeTrainingJob"
+      Parameters = { "TrainingJobName.$" = "States.ArrayGetItem($.trials.names, 0)" }
+      ResultPath = "$.job"
+      Next       = "classify"
+    })
+
+    # What follows reads the description of a training job.
+    "no trial" = {
+      Type    = "Choice"
+      Choices = [{ Variable = "$.job.FailureReason", IsPresent = true, Next = "tuning failed" }]
+      Default = "no objective"
+    }
+
+    "tuning failed" = {
+      Type = "Pass"
+      Parameters = {
+        "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
+        TrainingJobStatus   = "Failed"
+        SecondaryStatus     = "Failed"
+        "FailureReason.$"   = "$.job.FailureReason"
       }
+      ResultPath = "$.job"
+      Next       = "classify"
+    }
 
-      "tuning failed" = {
-        Type = "Pass"
-        Parameters = {
-          "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
-          TrainingJobStatus   = "Failed"
-          SecondaryStatus     = "Failed"
-          "FailureReason.$"   = "$.job.FailureReason"
-        }
-        ResultPath = "$.job"
-        Next       = "classify"
+    "no objective" = {
+      Type = "Pass"
+      Parameters = {
+        "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
+        TrainingJobStatus   = "Failed"
+        SecondaryStatus     = "Failed"
+        FailureReason       = "No training job ended well with the objective metric: is it printed, and does its regex find it, or did max_runtime end the training jobs?"
       }
+      ResultPath = "$.job"
+      Next       = "classify"
+    }
 
-      "no objective" = {
-        Type = "Pass"
-        Parameters = {
-          "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
-          TrainingJobStatus   = "Failed"
-          SecondaryStatus     = "Failed"
-          FailureReason       = "No training job ended well with the objective metric: is it printed, and does its regex find it, or did max_runtime end the training jobs?"
-        }
-        ResultPath = "$.job"
-        Next       = "classify"
+    unread = {
+      Type = "Pass"
+      Parameters = {
+        "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
+        TrainingJobStatus   = "Unread"
+        "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
       }
+      ResultPath = "$.job"
+      Next       = "classify refusal"
+    }
 
-      unread = {
-        Type = "Pass"
-        Parameters = {
-          "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
-          TrainingJobStatus   = "Unread"
-          "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
-        }
-        ResultPath = "$.job"
-        Next       = "classify refusal"
+    "tuning stopped" = {
+      Type = "Pass"
+      Parameters = {
+        "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
+        TrainingJobStatus   = "Stopped"
+        SecondaryStatus     = "Stopped"
       }
-
-      "tuning stopped" = {
-        Type = "Pass"
-        Parameters = {
-          "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
-          TrainingJobStatus   = "Stopped"
-          SecondaryStatus     = "Stopped"
-        }
-        ResultPath = "$.job"
-        Next       = "classify"
-      }
-    }],
-  ) : states if var.tuning != null]
+      ResultPath = "$.job"
+      Next       = "classify"
+    }
+  }
 
   # What cannot be read is told as what it is.
   _asks_again = {

@@ -95,9 +95,10 @@ variable "tuning" {
     error_message = "tuning.ranges[*].values: a Categorical range has 1 to ${local._limits["tuning.ranges.*.values"].most} different values of 1 to ${local._limits["tuning.ranges.*.values.*"].most} characters (API). Change the list."
   }
 
+  # [] and not {} in the message: checkov's reader of HCL stops at a brace inside of a template.
   validation {
     condition     = !anytrue(flatten([for name, r in try(var.tuning.ranges, {}) : [for v in r.values : can(regex(local._credential, "${name}=${v}"))]]))
-    error_message = "tuning.ranges: ${join(", ", [for name, r in try(var.tuning.ranges, {}) : name if anytrue([for v in r.values : can(regex(local._credential, "${name}=${v}"))])])} looks like a credential, and everyone who can describe the job reads it. Let the script fetch the secret with the execution role."
+    error_message = "tuning.ranges: ${join(", ", [for name, r in try(var.tuning.ranges, []) : name if anytrue([for v in r.values : can(regex(local._credential, "${name}=${v}"))])])} looks like a credential, and everyone who can describe the job reads it. Let the script fetch the secret with the execution role."
   }
 
   validation {

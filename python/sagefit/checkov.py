@@ -89,7 +89,11 @@ def scan(source: Path | Mapping[str, Any], *, policies: Path = POLICIES, sources
     with tempfile.TemporaryDirectory(prefix="sagefit-checkov-") as scratch:
         if isinstance(source, Path) and source.is_dir():
             report = _run(Path(scratch), ["--directory", str(source.resolve()), "--framework", "terraform"])
-            _refuse_unparsed(report, source)
+            if unread := report["results"].get("parsing_errors"):
+                raise ScanError(
+                    f"checkov cannot read {', '.join(unread)}",
+                    "write the expression that it names in another way, or scan the plan, which holds values alone",
+                )
             records = list(_records(report))
         else:
             plan = source if isinstance(source, Mapping) else _load(source)
@@ -214,17 +218,6 @@ def _run(scratch: Path, arguments: Sequence[str]) -> dict[str, Any]:
         said = done.stderr.strip()[-1000:] or f"exit code {done.returncode}, and no report"
         raise ScanError(f"checkov judged nothing: {said}", hint)
     return report
-
-
-def _refuse_unparsed(report: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a file that checkov's parser cannot read, unless nothing is declared there that a check looks at."""
-    looked_at = ("resource ", "data ", "module ", "provider ")
-    for name in report["results"].get("parsing_errors") or []:
-        text = (folder / name.lstrip("/") if not Path(name).is_file() else Path(name)).read_text(encoding="utf-8")
-        if any(line.startswith(looked_at) for line in text.splitlines()):
-            raise ScanError(
-                f"checkov cannot read {name}", "write the expression in another way, or move it to a file of locals"
-            )
 
 
 def _records(report: Mapping[str, Any]) -> Iterator[tuple[Status, dict[str, Any]]]:

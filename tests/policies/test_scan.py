@@ -182,9 +182,10 @@ def test_our_files_have_no_failed_check(tmp_path: Path) -> None:
     assert {"main.tf", "modules/training-job/state-machine.tf", "modules/s3-buckets/main.tf"} <= declared
 
 
-def test_a_file_that_declares_something_must_be_readable(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", ['resource "aws_sns_topic" "b"', "locals"])
+def test_a_file_that_checkov_cannot_read_is_an_error(tmp_path: Path, block: str) -> None:
     (tmp_path / "main.tf").write_text('resource "aws_sns_topic" "a" {\n  name = "a"\n}\n')
-    (tmp_path / "odd.tf").write_text('resource "aws_sns_topic" "b" {\n  name = try(\n    !a\n    && b\n  )\n}\n')
+    (tmp_path / "odd.tf").write_text(f"{block} {{\n  name = try(\n    !a\n    && b\n  )\n}}\n")
     with pytest.raises(ScanError, match=r"cannot read .*odd\.tf"):
         scan(tmp_path)
 
