@@ -59,45 +59,6 @@ variable "buckets" {
   }
 }
 
-variable "context" {
-  description = <<-EOT
-    Where the module works and how it names things; the same object in every module.
-    - `partition`: AWS partition, such as `aws` or `aws-cn`.
-    - `region`: Region of every resource.
-    - `account_id`: account of every resource, twelve digits.
-    - `prefix`: start of every name; names are API, so changing it replaces resources.
-    - `tags`: tags of every resource that takes tags.
-  EOT
-  type = object({
-    partition  = string
-    region     = string
-    account_id = string
-    prefix     = string
-    tags       = optional(map(string), {})
-  })
-  nullable = false
-
-  validation {
-    condition     = can(regex("^aws(-[a-z]+)*$", var.context.partition))
-    error_message = "context.partition must be an AWS partition such as aws, aws-cn or aws-us-gov."
-  }
-
-  validation {
-    condition     = can(regex("^[a-z]{2,4}(-[a-z]+)+-[0-9]$", var.context.region))
-    error_message = "context.region must be a Region name such as us-east-1."
-  }
-
-  validation {
-    condition     = can(regex("^[0-9]{12}$", var.context.account_id))
-    error_message = "context.account_id must be twelve digits, written as a string."
-  }
-
-  validation {
-    condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.context.prefix))
-    error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
-  }
-}
-
 variable "kms_key_arn" {
   description = "Key that encrypts the objects; null for the AWS-managed key `aws/s3`. The value may be unknown at plan."
   type        = string

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plans.cases import GOLDEN, Case
 from plans.normalise import Plan
 from plans.terraform import plan_all
-from plans.test_plans import CASES, GOLDEN
 
 pytestmark = pytest.mark.xdist_group("plans")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("plans")
 def test_golden_stacks_are_always_planned_alike(
     plans: dict[str, Plan], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    golden = [CASES[name] for name in GOLDEN.values()]
+    golden = [Case(name) for name in GOLDEN.values()]
     first = {case.name: _bytes(plans[case.name]) for case in golden}
     for index in range(1, int(os.environ.get("SNAPSHOT_REPEAT", "3"))):
         again = plan_all(golden, tmp_path / str(index), environment)

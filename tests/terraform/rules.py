@@ -6,7 +6,7 @@ A rule is known by the object it belongs to and by its message, the two things t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,15 @@ class Rule:
         return re.match(".*".join(parts) + r"(\n|$)", detail, re.DOTALL) is not None
 
 
-def rules_of(module: Path) -> list[Rule]:
-    """Return the rules of the ``*.tf`` files of one directory, in the order of files and lines."""
+def rules_of(module: Path, *, without: Container[str] = ()) -> list[Rule]:
+    """Return the rules of the ``*.tf`` files of one directory, in the order of files and lines.
+
+    Files with the names of ``without`` are left out.
+    """
     return [
         rule
         for file in sorted(module.glob("*.tf"))
-        if _HAS_RULES.search(text := file.read_text(encoding="utf-8"))
+        if file.name not in without and _HAS_RULES.search(text := file.read_text(encoding="utf-8"))
         for rule in _rules(hcl2.loads(text))
     ]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from checkout import copy_tree
 from plans.terraform import embedded_cloud, terraform
-from upgrade.kept import STATES
+from upgrade.kept import REPLACEABLE, STATES
 
 
 def main() -> None:
@@ -34,10 +34,18 @@ def main() -> None:
 
 
 def _clean(text: str) -> str:
-    """A state without what is of the day and the machine that made it; Terraform reads it all the same."""
+    """A state of what may not be lost, without what is of the day and the machine that made it."""
     state = json.loads(text)
     state |= {"serial": 1, "lineage": "00000000-0000-0000-0000-000000000000", "check_results": None}
-    state["resources"] = [resource for resource in state["resources"] if resource["mode"] == "managed"]
+    state["outputs"] = {}
+    state["resources"] = [
+        resource
+        for resource in state["resources"]
+        if resource["mode"] == "managed" and resource["type"] not in REPLACEABLE
+    ]
+    for resource in state["resources"]:
+        for instance in resource["instances"]:
+            instance.pop("dependencies", None)
     cleaned = json.dumps(state, indent=2, sort_keys=True)
     cleaned = re.sub(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)"', '"2000-01-01T00:00:00Z"', cleaned)
     assert not re.search(r"127\.0\.0\.1|localhost|/tmp/", cleaned), "the state names this machine"

@@ -284,46 +284,6 @@ run "dashboard_can_be_off" {
 
 # Rules
 
-run "context_partition_is_a_partition" {
-  command = plan
-
-  variables {
-    context = { partition = "amazon", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_region_is_a_region" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "Ireland", account_id = "123456789012", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_account_id_has_twelve_digits" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "eu-west-1", account_id = "12345", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_prefix_is_not_empty" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "" }
-  }
-
-  expect_failures = [var.context]
-}
-
 run "email_is_an_address" {
   command = plan
 

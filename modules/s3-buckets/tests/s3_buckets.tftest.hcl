@@ -167,46 +167,6 @@ run "versioning_and_force_destroy_can_be_chosen" {
 
 # Rules
 
-run "context_partition_is_a_partition" {
-  command = plan
-
-  variables {
-    context = { partition = "amazon", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_region_is_a_region" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "Ireland", account_id = "123456789012", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_account_id_has_twelve_digits" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "eu-west-1", account_id = "12345", prefix = "sagefit-test" }
-  }
-
-  expect_failures = [var.context]
-}
-
-run "context_prefix_is_not_empty" {
-  command = plan
-
-  variables {
-    context = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "" }
-  }
-
-  expect_failures = [var.context]
-}
-
 run "buckets_are_not_empty" {
   command = plan
 
