@@ -81,6 +81,7 @@ def installed(folder: Path) -> dict[str, str]:
     return {normal(row["name"]): row["version"] for row in json.loads(done.stdout)}
 
 
+@pytest.mark.of_files("python/sagefit/cloud/images", "python/sagefit/environments.py", "requirements-checkov.lock")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=level(name)) for name in ("checkov", *IMAGES)])
 def test_an_environment_holds_what_its_locks_list(
     name: str, old: Path, later: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -169,6 +169,10 @@ resource "aws_sns_topic" "a0" {
     assert (theirs.file, theirs.line) == ("main.tf", 2)
 
 
+@pytest.mark.of_files(
+    *("*.tf", "job/*.tf", "modules/**/*.tf", "examples/**/*.tf"),
+    *("policies/*.csv", "python/sagefit/checkov.py", "requirements-checkov.lock"),
+)
 def test_our_files_have_no_failed_check(tmp_path: Path) -> None:
     """Roots, modules and examples; what lies beside a module are tests and fixtures."""
     copy_tree(tmp_path)

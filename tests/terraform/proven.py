@@ -26,11 +26,6 @@ _SOURCE = re.compile(r'^ *source *= *"(\.{1,2}/[^"]*)"', re.MULTILINE)
 _PASSED: set[str] = set()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of this file."""
-    parser.getgroup("levels").addoption("--write-proven", action="store_true", help=f"write {_KEPT.name} anew")
-
-
 def is_proven(subject: str) -> bool:
     """Whether a module, by its path from the top, is as it was when all its rules were fired."""
     return _kept().get(subject) == digest(subject)

@@ -1,0 +1,95 @@
+"""Tests that show the same again while some files do not change run in the level ``full`` alone.
+
+``@pytest.mark.of_files("python/sagefit/memory", "docs/accuracy.md")`` says which files and folders decide what a test
+shows. ``unchanged.json`` has the digest of these files, and of Python's version, with which the test last passed. As
+long as the digest is the same, the levels below ``full`` leave the test out. ``--write-proven`` keeps the digests of
+the tests that pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+_KEPT = "tests/unchanged.json"
+_MARK = "of_files"
+_PASSED: dict[str, list[str]] = {}  # tests, and the files that decide
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of this file, and of ``terraform/proven.py``."""
+    told = "keep the digests of what passes, so that it is not run again while its files are unchanged"
+    parser.getgroup("levels").addoption("--write-proven", action="store_true", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker."""
+    config.addinivalue_line("markers", "of_files(*paths): shows the same while these files do not change")
+
+
+def files(paths: Iterable[str], root: Path) -> list[Path]:
+    """The files that some paths, folders and patterns of a checkout stand for. Raises ValueError where one has none."""
+    found: set[Path] = set()
+    for path in paths:
+        named = [at for place in root.glob(path) for at in ([place] if place.is_file() else place.rglob("*"))]
+        chosen = {at for at in named if at.is_file() and "__pycache__" not in at.parts}
+        if not chosen:
+            raise ValueError(f"of_files: {path} is no file of the checkout")
+        found |= chosen
+    return sorted(found)
+
+
+def digest(paths: Iterable[str], root: Path) -> str:
+    """A digest of this Python's version, and of the names and contents of these files."""
+    found = hashlib.sha256(f"{sys.version_info[:2]}".encode())
+    for file in files(paths, root):
+        found.update(f"{file.relative_to(root)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def _name(nodeid: str) -> str:
+    """Without the group that pytest-xdist writes behind it."""
+    return re.sub(r"@[^\]@]*$", "", nodeid)
+
+
+def _kept(root: Path) -> dict[str, str]:
+    kept = root / _KEPT
+    return dict(json.loads(kept.read_text(encoding="utf-8"))) if kept.exists() else {}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what was shown of the same files."""
+    kept = _kept(config.rootpath)
+    left_out = set()
+    for item in items:
+        if marker := item.get_closest_marker(_MARK):
+            item.user_properties.append(
+                (_MARK, list(marker.args))
+            )  # a process of pytest-xdist sends it with the report
+            if config.option.level != "full" and kept.get(_name(item.nodeid)) == digest(marker.args, config.rootpath):
+                left_out.add(item)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember what passed."""
+    decided = dict(report.user_properties).get(_MARK)
+    if report.when == "call" and report.passed and isinstance(decided, list):
+        _PASSED[_name(report.nodeid)] = decided
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write the digests where that is asked for."""
+    if config.option.write_proven and "PYTEST_XDIST_WORKER" not in os.environ:
+        root = config.rootpath
+        kept = _kept(root) | {test: digest(decided, root) for test, decided in _PASSED.items()}
+        (root / _KEPT).write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
