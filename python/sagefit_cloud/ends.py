@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sagefit.cloud.faults import Outcome
 from sagefit_cloud.container import Container
 
 INTERNAL = "InternalServerError: We encountered an internal error. Please try again."
@@ -27,6 +28,18 @@ class EndedError(Exception):
 
 class SpotInterruptedError(Exception):
     """Spot capacity was taken away."""
+
+
+def stands_in(fault: Outcome | None) -> bool:
+    """Whether a fault stands in for the work of a job. One that is a bad end is raised.
+
+    Raises JobFailedError or EndedError.
+    """
+    if fault and fault.status == "Failed":
+        raise JobFailedError(fault.failure_reason)
+    if fault and fault.stopped:
+        raise EndedError("Stopped", fault.stopped)
+    return bool(fault and fault.status == "Completed")
 
 
 def reason(container: Container, code: int | None, *, built_in: bool) -> str:

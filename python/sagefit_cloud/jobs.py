@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sagefit.cloud.faults import Outcome
-from sagefit_cloud import clients
+from sagefit_cloud.records import ContainerJob, now
 
 HOMOGENEOUS = "homogeneousCluster"
-ENDED = frozenset({"Completed", "Failed", "Stopped"})
 _MESSAGES = {
     "Starting": "Starting the training job",
     "Pending": "Waiting for instances",
@@ -29,11 +26,6 @@ _MESSAGES = {
 _REASON_LIMIT = 1024
 
 
-def now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(timezone.utc)
-
-
 class InstanceGroup(NamedTuple):
     """Some of a job's instances, all of one type."""
 
@@ -42,8 +34,8 @@ class InstanceGroup(NamedTuple):
     size: int
 
 
-class TrainingJob:
-    """One training job. Its executor thread writes to it, API calls read it: every access goes through the lock."""
+class TrainingJob(ContainerJob):
+    """One training job."""
 
     def __init__(
         self,
@@ -54,23 +46,14 @@ class TrainingJob:
         partition: str,
         on_change: Callable[[TrainingJob], None] = lambda _job: None,
     ) -> None:
-        self.request = dict(request)
-        self.name: str = request["TrainingJobName"]
-        self.region = region
-        self.arn = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{self.name}"
-        self.tags: list[dict[str, str]] = list(request.get("Tags", []))  # moto's AddTags and ListTags work on this
-        self.fault: Outcome | None = None
-        self.stop_requested = threading.Event()
-        self.status = "InProgress"
-        self.created = now()
+        name = str(request["TrainingJobName"])
+        where = {"account": account, "region": region, "partition": partition}
+        super().__init__(request, name, f"training-job/{name}", on_change, **where)
         self.ended: datetime | None = None
         self.has_model = False
         self.tuning_job_arn: str | None = None
         self.warm_pool_allowed = True
-        self._lock = threading.RLock()
-        self._on_change = on_change
         self._transitions: list[dict[str, Any]] = []
-        self._modified = self.created
         self._training_started: datetime | None = None
         self._reason: str | None = None
         self._metrics: list[dict[str, Any]] = []
@@ -121,21 +104,6 @@ class TrainingJob:
         return bool(self.request.get("EnableNetworkIsolation"))
 
     @property
-    def role(self) -> str:
-        """The ARN of its execution role."""
-        return str(self.request["RoleArn"])
-
-    @property
-    def credentials(self) -> str | None:
-        """The role whose credentials its containers get; isolated ones get none."""
-        return None if self.isolated else self.role
-
-    @property
-    def s3(self) -> Any:
-        """S3 with the rights of its role."""
-        return clients.for_role("s3", self.region, self.role)
-
-    @property
     def max_runtime(self) -> float:
         """Seconds it may train."""
         return float(self.request["StoppingCondition"].get("MaxRuntimeInSeconds", 86400))
@@ -164,11 +132,6 @@ class TrainingJob:
     # -- how far it is --------------------------------------------------------------------------------------------
 
     @property
-    def active(self) -> bool:
-        """Whether it has not ended."""
-        return self.status not in ENDED
-
-    @property
     def secondary(self) -> str:
         """Its secondary status."""
         return str(self._transitions[-1]["Status"])
@@ -179,16 +142,6 @@ class TrainingJob:
             if self.stop_requested.is_set():
                 return
             self._step(secondary)
-        self._on_change(self)
-
-    def request_stop(self) -> None:
-        """Ask its executor to stop it."""
-        with self._lock:
-            if not self.active or self.stop_requested.is_set():
-                return
-            self.status = "Stopping"
-            self._step("Stopping")
-            self.stop_requested.set()
         self._on_change(self)
 
     def finish(
@@ -209,6 +162,9 @@ class TrainingJob:
             self.ended = self._transitions[-1]["EndTime"] = self._modified
             self.status = status
         self._on_change(self)
+
+    def _stopping(self) -> None:
+        self._step("Stopping")
 
     def _step(self, secondary: str, message: str | None = None) -> None:
         time = now()

@@ -11,8 +11,9 @@ from sagefit_cloud import algorithms, channels, storage
 from sagefit_cloud.container import ML, Container
 from sagefit_cloud.ends import JobFailedError
 from sagefit_cloud.hosts import Hosts
-from sagefit_cloud.jobs import TrainingJob, now
+from sagefit_cloud.jobs import TrainingJob
 from sagefit_cloud.machine import Machine, free_port
+from sagefit_cloud.records import now
 from sagefit_cloud.storage import Checkpoints, S3Uri
 
 _CHECKPOINTS = f"{ML}/checkpoints"

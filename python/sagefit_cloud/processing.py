@@ -16,9 +16,9 @@ from sagefit_cloud import ends, storage
 from sagefit_cloud.container import ML, Container
 from sagefit_cloud.ends import EndedError, JobFailedError
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, Hosts
-from sagefit_cloud.jobs import now
 from sagefit_cloud.machine import Machine, framework_of, free_port
 from sagefit_cloud.processing_jobs import ProcessingJob
+from sagefit_cloud.records import now
 from sagefit_cloud.storage import Checkpoints, S3Uri
 
 _LOG = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class ProcessingRun:
     def _run(self) -> None:
         job = self._job
         try:
-            if not self._fault_stands_in():
+            if not ends.stands_in(self._job.fault):
                 self._process()
             job.finish("Completed", message=self._message())
         except EndedError as end:
@@ -62,15 +62,6 @@ class ProcessingRun:
             with contextlib.suppress(Exception):
                 self._hosts.flush()
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _fault_stands_in(self) -> bool:
-        """Whether a fault stands in for the work; one that is a bad end raises it."""
-        fault = self._job.fault
-        if fault and fault.status == "Failed":
-            raise JobFailedError(fault.failure_reason)
-        if fault and fault.stopped:
-            raise EndedError("Stopped", fault.stopped)
-        return bool(fault and fault.status == "Completed")
 
     def _process(self) -> None:
         application = self._job.request["AppSpecification"]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sagefit.cloud.faults import Outcome
-from sagefit_cloud import clients
-from sagefit_cloud.jobs import ENDED, now
+from sagefit_cloud.records import ContainerJob, now
 
 _TEXT_LIMIT = 1024
 _LONGEST = 86400.0  # seconds, where the request sets no limit
 
 
-class ProcessingJob:
-    """One processing job. Its thread writes to it, API calls read it: every access goes through the lock."""
+class ProcessingJob(ContainerJob):
+    """One processing job."""
 
     def __init__(
         self,
@@ -27,18 +24,9 @@ class ProcessingJob:
         partition: str,
         on_change: Callable[[ProcessingJob], None] = lambda _job: None,
     ) -> None:
-        self.request = dict(request)
-        self.name: str = request["ProcessingJobName"]
-        self.region = region
-        self.arn = f"arn:{partition}:sagemaker:{region}:{account}:processing-job/{self.name}"
-        self.tags: list[dict[str, str]] = list(request.get("Tags", []))  # moto's AddTags and ListTags work on this
-        self.fault: Outcome | None = None
-        self.stop_requested = threading.Event()
-        self.status = "InProgress"
-        self.created = now()
-        self._lock = threading.RLock()
-        self._on_change = on_change
-        self._modified = self.created
+        name = str(request["ProcessingJobName"])
+        where = {"account": account, "region": region, "partition": partition}
+        super().__init__(request, name, f"processing-job/{name}", on_change, **where)
         self._started: datetime | None = None
         self._ended: datetime | None = None
         self._reason = self._message = ""
@@ -54,21 +42,6 @@ class ProcessingJob:
         return bool(self.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))
 
     @property
-    def role(self) -> str:
-        """The ARN of its execution role."""
-        return str(self.request["RoleArn"])
-
-    @property
-    def credentials(self) -> str | None:
-        """The role whose credentials its containers get; isolated ones get none."""
-        return None if self.isolated else self.role
-
-    @property
-    def s3(self) -> Any:
-        """S3 with the rights of its role."""
-        return clients.for_role("s3", self.region, self.role)
-
-    @property
     def max_runtime(self) -> float:
         """Seconds it may run."""
         return float(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", _LONGEST))
@@ -78,24 +51,10 @@ class ProcessingJob:
         """Where its outputs lie, and where they go."""
         return [output["S3Output"] for output in self.request.get("ProcessingOutputConfig", {}).get("Outputs", [])]
 
-    @property
-    def active(self) -> bool:
-        """Whether it has not ended."""
-        return self.status not in ENDED
-
     def start(self) -> None:
         """Its containers run."""
         with self._lock:
             self._started = self._modified = now()
-        self._on_change(self)
-
-    def request_stop(self) -> None:
-        """Ask its thread to stop it."""
-        with self._lock:
-            if not self.active or self.stop_requested.is_set():
-                return
-            self.status, self._modified = "Stopping", now()
-            self.stop_requested.set()
         self._on_change(self)
 
     def finish(self, status: str, *, reason: str = "", message: str = "") -> None:

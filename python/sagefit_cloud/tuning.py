@@ -13,7 +13,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from sagefit_cloud import clients
-from sagefit_cloud.jobs import ENDED, TrainingJob, now
+from sagefit_cloud.jobs import TrainingJob
+from sagefit_cloud.records import JobRecord, now
 from sagefit_cloud.tuning_search import Tuned, trials
 
 _LOG = logging.getLogger(__name__)
@@ -38,19 +39,15 @@ class Trial:
         return next((m["Value"] for m in found.get("FinalMetricDataList", []) if m["MetricName"] == metric), None)
 
 
-class TuningJob:
+class TuningJob(JobRecord):
     """A tuning job. Its thread starts trials, API calls read it."""
 
     def __init__(
         self, request: Mapping[str, Any], *, account: str, region: str, partition: str, jobs: Mapping[str, TrainingJob]
     ) -> None:
-        self.request = dict(request)
-        self.name: str = request["HyperParameterTuningJobName"]
-        self.region = region
-        self.arn = f"arn:{partition}:sagemaker:{region}:{account}:hyper-parameter-tuning-job/{self.name.lower()}"
-        self.tags: list[dict[str, str]] = list(request.get("Tags", []))  # moto's AddTags and ListTags work on this
-        self.status = "InProgress"
-        self.created = self._modified = now()
+        name = str(request["HyperParameterTuningJobName"])
+        where = {"account": account, "region": region, "partition": partition}
+        super().__init__(request, name, f"hyper-parameter-tuning-job/{name.lower()}", **where)
         self.thread = threading.Thread(target=self._run, name=f"tune-{self.name}", daemon=True)
         self._ended: datetime | None = None
         self._reason: str | None = None
@@ -58,7 +55,6 @@ class TuningJob:
         self._trials: list[Trial] = []
         self._stop = threading.Event()
         self._closing = threading.Event()
-        self._lock = threading.Lock()  # of the status: a request to stop does not undo an end
 
     # -- its way --------------------------------------------------------------------------------------------------
 
@@ -142,11 +138,6 @@ class TuningJob:
             self.status, self._modified = status, self._ended
 
     # -- what the API says ----------------------------------------------------------------------------------------
-
-    @property
-    def active(self) -> bool:
-        """Whether it has not ended."""
-        return self.status not in ENDED
 
     @property
     def _objective(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sagefit_cloud import algorithms, ends, telemetry
-from sagefit_cloud.ends import EndedError, JobFailedError, SpotInterruptedError
+from sagefit_cloud.ends import EndedError, JobFailedError, SpotInterruptedError, stands_in
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
 from sagefit_cloud.jobs import TrainingJob
 from sagefit_cloud.launch import Launch
@@ -47,7 +47,7 @@ class TrainingWalk:
     def _run(self) -> None:
         job = self._job
         try:
-            if not self._apply_fault():
+            if not stands_in(self._job.fault):
                 self._walk()
             job.finish("Completed", "Completed", metrics=self._final(), has_model=True)
         except EndedError as end:
@@ -77,15 +77,6 @@ class TrainingWalk:
         for name, value in algorithms.peak(self._job, used).items():
             self._metrics.add(name, value)
         return self._metrics.final()
-
-    def _apply_fault(self) -> bool:
-        """Whether a fault stands in for training; one that is a bad end raises it."""
-        fault = self._job.fault
-        if fault and fault.status == "Failed":
-            raise JobFailedError(fault.failure_reason)
-        if fault and fault.stopped:
-            raise EndedError("Stopped", fault.stopped)
-        return bool(fault and fault.status == "Completed")
 
     def _walk(self) -> None:
         job = self._job

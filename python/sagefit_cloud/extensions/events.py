@@ -13,7 +13,7 @@ from jsonpath_ng.ext.parser import parse
 from moto.events.models import Rule, events_backends
 from moto.sns.models import sns_backends
 
-from sagefit_cloud.jobs import now
+from sagefit_cloud.records import now
 
 _LOG = logging.getLogger(__name__)
 _BUS = "default"

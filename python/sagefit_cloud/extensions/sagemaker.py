@@ -19,7 +19,7 @@ from sagefit_cloud.extensions import events
 from sagefit_cloud.extensions.processing import ProcessingRequests
 from sagefit_cloud.extensions.requests import Requests, api_error, in_time, invalid, page
 from sagefit_cloud.extensions.tuning import TuningJobs
-from sagefit_cloud.jobs import ENDED, TrainingJob
+from sagefit_cloud.jobs import TrainingJob
 from sagefit_cloud.storage import S3Uri
 
 _SORT_KEYS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
@@ -104,7 +104,7 @@ class SageMaker(TuningJobs, ProcessingRequests):
     def delete_training_job(self) -> ActionResult:
         """Forget a job that has ended."""
         job = self._job(self.request())
-        if job.status not in ENDED:
+        if job.active:
             raise invalid(f"The request was rejected because the training job is in status {job.status}.")
         if job.pool_status == "Available":
             raise invalid("The request was rejected because the training job has an available warm pool.")
