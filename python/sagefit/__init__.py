@@ -1,6 +1,6 @@
 """SageMaker training jobs that fit in memory, from Python.
 
-What is listed in ``__all__`` is promised; the rest of the package may change with any version.
+The names in ``__all__`` are stable; the rest of the package may change with any version.
 
 >>> import sagefit
 >>> job = sagefit.load_job("bert-finetune")
@@ -10,7 +10,7 @@ What is listed in ``__all__`` is promised; the rest of the package may change wi
 >>> plan.chosen.verdict, plan.chosen.instance_type
 ('FITS', 'ml.g6e.xlarge')
 
-A job that was applied, with ``sagefit run`` or by a pipeline, is started and followed:
+Start a job that was applied, with ``sagefit run`` or by a pipeline, and follow its run:
 
     run = sagefit.start(sagefit.load_job("quickstart"))
     while not (record := sagefit.read_run(run)).is_over:
@@ -18,9 +18,10 @@ A job that was applied, with ``sagefit run`` or by a pipeline, is started and fo
     for attempt in record.attempts:
         print(attempt.name, attempt.instance_type, attempt.outcome, attempt.host_peak_gib)
 
-Memory is in GiB, per GPU and per host; times are in seconds, money in USD. What a user can mend is a `SagefitError`,
-whose ``exit_code`` is the one that the command line ends with. `start`, `stop`, `runs` and `read_run` ask AWS with what
-boto3 finds in the environment; for the embedded cloud that is what ``sagefit cloud env`` prints. All others ask nobody.
+Memory is in GiB, per GPU and per host; times are in seconds, money in USD. An error that the user can correct is a
+`SagefitError`; its ``exit_code`` is the exit code of the command line. `start`, `stop`, `runs` and `read_run` call AWS
+with the settings that boto3 finds in the environment; for the embedded cloud, set what ``sagefit cloud env`` prints.
+All other functions call no service.
 """
 
 from __future__ import annotations

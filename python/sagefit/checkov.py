@@ -1,8 +1,8 @@
-"""checkov, which judges Terraform files and plans, with the checks of ``policies/`` beside its own.
+"""checkov, which judges Terraform files and plans with its own checks and those of ``policies/``.
 
-It pins old versions of what Sagefit needs new, so it has an environment of its own: ``requirements-checkov.lock``,
-installed at first use. And it ends with 0 when it could not read its input or load a check, so nothing it says is
-taken on trust: whatever was not judged is an error here.
+checkov pins old versions of packages that Sagefit needs in new versions. So it has an environment of its own, from
+``requirements-checkov.lock``, which the first use installs. checkov ends with exit code 0 even when it could not read
+its input or load a check. So its report is verified here: whatever checkov did not judge is an error.
 
 | variable | means |
 |---|---|
@@ -42,10 +42,10 @@ Status = Literal["failed", "passed", "skipped"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check says of one resource.
+    """The result of one check for one resource.
 
-    ``message`` is what is wrong, for a check of ours in detail; ``reason`` is the comment of a skip. ``file`` and
-    ``line`` are where the resource is declared; a plan alone does not tell, so there they need ``sources``.
+    ``message`` says what is wrong; our own checks say it in detail. ``reason`` is the comment of a skip. ``file`` and
+    ``line`` are where the resource is declared. A plan does not contain them, so a plan's findings need ``sources``.
     """
 
     check: str
@@ -82,9 +82,9 @@ def severities(policies: Path = POLICIES) -> dict[str, str]:
 def scan(source: Path | Mapping[str, Any], *, policies: Path = POLICIES, sources: Sequence[Path] = ()) -> list[Finding]:
     """Judge a plan, as the JSON of ``terraform show -json`` or a file that holds it, or a directory of Terraform files.
 
-    A plan is judged by checkov's checks and those of ``policies``; ``sources`` are the directories with its Terraform
-    files, where skips are written. In a directory only checkov's own are asked: ours judge values, which files seldom
-    hold. A skip without a reason counts as a failure. Raises ScanError for all that could not be judged.
+    checkov's checks and those of ``policies`` judge a plan; ``sources`` are the directories with its Terraform files,
+    which contain the skips. Only checkov's own checks judge a directory: our checks need values, which files seldom
+    contain. A skip without a reason counts as a failure. Raises ScanError when something could not be judged.
     """
     with tempfile.TemporaryDirectory(prefix="sagefit-checkov-") as scratch:
         if isinstance(source, Path) and source.is_dir():
@@ -191,7 +191,7 @@ def _table(path: Path) -> list[dict[str, str]]:
 
 
 def _run(scratch: Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """The report. checkov gets nothing of this process but its settings, and no settings file of anybody's."""
+    """The report. checkov gets only its own settings from this process, and reads no settings file of the user's."""
     kept = ("PATH", "LANG", "LC_ALL", "SAGEFIT_MEMORY_HEADROOM_PERCENT", "SAGEFIT_ALLOWED_INSTANCE_TYPES")
     inherited = {name: os.environ[name] for name in kept if name in os.environ}
     # It keeps its parser there, and takes what it finds: not from a folder that everybody may write to.

@@ -1,7 +1,7 @@
-"""Commands of ours that this process runs as children, several at once if need be.
+"""Sagefit commands that this process runs as child processes, several at the same time if necessary.
 
-Each is in a session of its own, so that Ctrl-C in the terminal reaches it through us alone, and once: a second signal
-would mean that nobody waits for Terraform any more. They are asked to stop when this process is.
+Each child has a session of its own, so Ctrl-C in the terminal does not reach it directly. This process passes the
+signal on, once: at a second signal the child would no longer wait for Terraform.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Children:
             return Ended(process.returncode, out, error)
 
     def follow(self, words: Sequence[str], tell: Callable[[str], None], *, seconds: float) -> tuple[int, str]:
-        """Run a command and pass on each line it prints; its exit code, and all lines. It has ``seconds``."""
+        """Run a command for at most ``seconds`` and pass each printed line to ``tell``; its exit code and all lines."""
         said = []
         with self._started(words, subprocess.STDOUT) as process:
             limit = threading.Timer(seconds, process.terminate)
@@ -56,7 +56,7 @@ class Children:
         return process.returncode, "".join(said)
 
     def stop(self) -> None:
-        """Ask all to stop, also those that are started from now on; who waits for them goes on waiting."""
+        """Ask all children to stop, also those that start later. Whoever waits for a child continues to wait."""
         self._stopped = True
         for process in self._running.copy():
             process.send_signal(signal.SIGINT)
@@ -76,7 +76,7 @@ class Children:
         ) as process:
             self._running.add(process)
             try:
-                if self._stopped:  # while it was started; to tell it twice does no harm before Terraform runs
+                if self._stopped:  # stop came during the start; a second signal does no harm before Terraform runs
                     process.send_signal(signal.SIGINT)
                 yield process
             except KeyboardInterrupt:

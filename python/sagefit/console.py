@@ -1,7 +1,7 @@
 """The two terminals: results on ``out`` (stdout), progress and errors on ``err`` (stderr); and commands to suggest.
 
-Rich already leaves out colour when ``NO_COLOR`` is set or the stream is no terminal. What it also does
-without a terminal is to wrap at 80 columns, which would cut names that scripts read; so a pipe gets wide lines.
+Rich already leaves out colour when ``NO_COLOR`` is set or the stream is no terminal. Without a terminal Rich also
+wraps lines at 80 columns, which would cut names that scripts read. So a pipe gets wide lines.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def remember_cloud(name: str) -> None:
 
 
 def cloud_name() -> str:
-    """The cloud that was remembered: ``aws`` or ``local``, or what the user took for one."""
+    """The cloud that was remembered: ``aws`` or ``local``, or the unknown name that the user gave."""
     return _cloud
 
 
 def command(*words: str) -> str:
-    """A command of ours as the user can type it here: with the path and the cloud of the command that runs now."""
+    """A Sagefit command that the user can type here: with the same path and cloud as the command that runs now."""
     program = sys.argv[0]
     if Path(program).name != "sagefit" or shutil.which("sagefit") == program:
         program = "sagefit"

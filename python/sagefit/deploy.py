@@ -26,7 +26,7 @@ from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform, TerraformError
 
 _GOES = frozenset({"replace", "delete"})
-# What a rule of the module says, without what Terraform says of the rule.
+# The message of a rule of the module, without the text that Terraform adds about the rule.
 _REFUSED = re.compile(
     r"^(?:Invalid value for variable|Resource precondition failed)(?: \([^)]*\))?: (?P<told>.*?)"
     r"(?=\n\nThis was checked by|\n(?:Invalid value for variable|Resource precondition failed)|\Z)",
@@ -121,7 +121,7 @@ def _apply_saved(job_plan: JobPlan, terraform: Terraform) -> None:
 
 
 def check(job_plan: JobPlan, platform: Platform) -> None:
-    """Refuse what the platform does not allow, what could cost more than the job's limit, and to upload credentials."""
+    """Refuse a job that the platform does not allow, may cost more than its own limit, or would upload credentials."""
     job = job_plan.job
     if found := list(platform_problems(job_plan, platform)):
         raise job.refusal(found)
@@ -131,7 +131,7 @@ def check(job_plan: JobPlan, platform: Platform) -> None:
 
 @contextlib.contextmanager
 def _in_words_of(job: Job) -> Iterator[None]:
-    """What only the module can refuse, told with the file, the line and the names of the job file."""
+    """Report what only the module can refuse, with the path, the line and the field names of the job file."""
     try:
         yield
     except TerraformError as error:
@@ -149,10 +149,10 @@ def _placed(job: Job, told: str) -> str:
 
 
 def takes_from_runs(changes: Iterable[tuple[str, Sequence[str]]]) -> bool:
-    """Whether changes, by address with their actions, take away what the next attempt of a run in progress may need.
+    """Whether changes, by address with their actions, remove what the next attempt of a run in progress may need.
 
-    A run keeps the definition it started with. That names code and data by digest, and the execution role, which the
-    state machine may pass no longer once jobs of this name have another one.
+    A run keeps the definition that it started with. The definition names code and data by digest, and the execution
+    role. The state machine may no longer pass that role once the job has another one.
     """
     all_changes = list(changes)
     changed = any(".aws_sfn_state_machine." in address and "update" in actions for address, actions in all_changes)
@@ -197,7 +197,7 @@ def _note(plan: Path) -> Path:
 def _inputs(job_plan: JobPlan, *, destroy: bool) -> str:
     """A digest of all that Terraform's plan reads from this machine: Terraform opens the files again at apply.
 
-    A job is destroyed by what was applied: what its job file says today does not matter, not even whether it fits.
+    A destroy depends only on what was applied. The job file of today does not matter, even if the job no longer fits.
     """
     job, digest = job_plan.job, hashlib.sha256(b"" if destroy else job_plan.text.encode("utf-8"))
     for path in [job.tfvars, *(path for upload in job.uploads for path in upload.files())]:

@@ -10,7 +10,7 @@ MAX_DEPTH = 150
 
 
 class _Unknown:
-    """Stands for what will be known only after apply. It counts as something rather than nothing."""
+    """A value that will be known only after apply. It counts as a value that is present."""
 
     def __repr__(self) -> str:
         return "(known after apply)"
@@ -20,7 +20,7 @@ UNKNOWN: Any = _Unknown()
 
 
 def parsed(value: Any) -> Any:
-    """``value``, or what a string holds that is a JSON object or list no deeper than a plan may be."""
+    """``value``; or the object or list of a JSON string, if it is not deeper than a plan may be."""
     if isinstance(value, str) and value[:1] in ("{", "[") and len(value) > 1:
         try:
             inside = json.loads(value)
@@ -38,7 +38,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def deeper(data: Any, levels: int) -> bool:
-    """Whether objects and lists are nested deeper than that; without recursion, since that is the question."""
+    """Whether objects and lists are nested deeper than that. No recursion: a deep value would exhaust the stack."""
     layer = [data] if isinstance(data, dict | list) else []
     for _ in range(levels):
         layer = [

@@ -1,6 +1,6 @@
 """Python environments beside our own: named by what is in them, built once, never changed afterwards.
 
-Processes that ask for one at the same time wait for the one that builds it.
+When several processes need the same environment, one builds it and the others wait.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from sagefit.errors import FAILED, SagefitError
 
-#: What pip is told of a lock file: install what it lists. Left to itself it resolves anew, and may find newer releases.
-#: What has to be built is built with what is there: pip would load what it takes unasked and without a digest.
+#: pip's options for a lock file: install only what it lists. By default pip resolves again and may find newer releases.
+#: Build with the packages that are installed: pip would otherwise download build tools, without a digest.
 LOCKED = ("--require-hashes", "--no-deps", "--no-build-isolation")
 _COMPLETE = ".complete"
 _PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -57,8 +57,8 @@ def create(folder: Path, *locks: Path, one_of: Sequence[Path] = ()) -> None:
 def install_locked(folder: Path, *locks: Path, one_of: Sequence[Path] = ()) -> None:
     """Install what lock files with hashes list, one after the other, and nothing else.
 
-    Of ``one_of``, builds of the same package, the first is taken that pip's indexes offer.
-    Raises SagefitError where it cannot be had, or where what is listed does not fit together.
+    ``one_of`` lists builds of the same package: the first that pip's indexes offer is installed.
+    Raises SagefitError when none can be installed, or when the listed packages do not fit together.
     """
     for lock in locks:
         _install_lock(folder, lock)
@@ -112,7 +112,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _own_pip() -> list[Path]:
-    """The pip this program runs with; copying it takes a tenth of the time of unpacking Python's bundled one."""
+    """The files of this program's pip. Copying them takes a tenth of the time of unpacking Python's bundled pip."""
     try:
         files = importlib.metadata.files("pip") or []
     except importlib.metadata.PackageNotFoundError:

@@ -22,9 +22,9 @@ from sagefit_launcher.patterns import CREATE_ERROR, ECHO, FAILURE_REASON, SECOND
 CLASSES: tuple[str, ...] = get_args(FailureClass)
 TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
-FULL = 95.0  # percent of a host's memory, a GPU's memory or a disk from which on it was full
-ROOMY = 80.0  # percent below which a kill was for something else
-TAIL_BYTES = 4_000_000  # of a log file: what was said before did not end the job
+FULL = 95.0  # percent: from here on a host's memory, a GPU's memory or a disk counts as full
+ROOMY = 80.0  # percent: below this a kill had another cause
+TAIL_BYTES = 4_000_000  # read from the end of a log file: earlier lines did not end the job
 
 REMEDIES: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
@@ -76,7 +76,7 @@ _THROTTLED = (
     "ask Service Quotas for a higher rate of CreateTrainingJob requests, then start it again",
 )
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {"*Throttling*": _THROTTLED, "*Rate exceeded*": _THROTTLED}
-"""Where the class alone does not say what to do: nothing is wrong with a service that throttles."""
+"""Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
 
 _AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
 _OF_SAGEMAKER = re.compile(r"\s*(?:AlgorithmError|ClientError|CapacityError|InternalServerError)\b")
@@ -92,9 +92,9 @@ Log = Sequence[str] | Mapping[str, Sequence[str]]
 class Diagnosis:
     """Why a training job did not complete.
 
-    ``failure_class`` is one of `CLASSES`, as the keys of an attempt's ``next``; ``evidence`` the line that told it, and
-    ``confidence`` goes from A, where nothing else is possible, to C, which makes room for whatever says more.
-    ``pattern`` is the glob that told, or the rule for words ("words: memory + gpu"); None when nothing did.
+    ``failure_class`` is one of `CLASSES`, like the keys of an attempt's ``next``. ``evidence`` is the line that shows
+    the class. ``confidence`` is A (certain) to C (likely: stronger evidence replaces it). ``pattern`` is the glob that
+    matched, or the rule for words ("words: memory + gpu"); None when nothing matched.
     """
 
     failure_class: str
@@ -141,9 +141,9 @@ def decided(
     create_error: str | None = None,
     hosts: int = 1,
 ) -> Diagnosis | None:
-    """What AWS's own words or the launcher's say for sure; None where logs and utilisation could say more.
+    """The diagnosis when AWS's or the launcher's message is certain; None when logs or utilisation may say more.
 
-    A launcher has read its own host's log only: that the script failed there decides on a single host.
+    A launcher has read only the log of its own host. So its message that the script failed is certain on one host only.
     """
     if create_error is not None:
         return _diagnosis(patterns.first(table(), [CREATE_ERROR], create_error), create_error)
@@ -171,21 +171,20 @@ def diagnose(
 ) -> Diagnosis:
     """The failure class, from what is known of a training job that did not complete. Nothing is asked of AWS.
 
-    ``failure_reason`` and ``secondary_status`` are those of ``DescribeTrainingJob``, ``create_error`` the message of an
-    error of ``CreateTrainingJob``, ``log`` the lines of its log, or those of each host by the host's name,
-    ``exit_code`` that of the script, and ``utilisation`` the highest of ``host_memory``, ``gpu_memory`` and ``disk`` in
-    percent.
+    ``failure_reason`` and ``secondary_status`` come from ``DescribeTrainingJob``. ``create_error`` is the message of an
+    error of ``CreateTrainingJob``. ``log`` holds the lines of the log, or a mapping from host names to lines.
+    ``exit_code`` is that of the script. ``utilisation`` holds the highest use of ``host_memory``, ``gpu_memory`` and
+    ``disk``, in percent.
 
     >>> from sagefit import diagnose
     >>> found = diagnose("AlgorithmError: , exit code: 1", log=["torch.OutOfMemoryError: CUDA out of memory."])
     >>> found.failure_class, found.evidence
     ('gpu_memory', 'torch.OutOfMemoryError: CUDA out of memory.')
 
-    Most telling first: the error of a create call, a secondary status that ends a job, the failure reason, the last
-    words of the log (of each host, by its name), a kill by exit code, and the highest ``utilisation`` in percent of
-    ``host_memory``, ``gpu_memory`` and ``disk``. A reason that is only likely leaves room for a log that says more, but
-    not the launcher's own, who has read the log already, unless another host knows better. Nothing that matches means
-    ``code``.
+    The strongest evidence comes first: the error of a create call, a secondary status that ends a job, the failure
+    reason, the last words of each host's log, an exit code that means a kill, and the highest ``utilisation``. When a
+    failure reason is only likely, a clearer log replaces it. The launcher has already read the log of its own host, so
+    only the log of another host can replace the launcher's reason. Without any match the class is ``code``.
     """
     hosts = list(log.values()) if isinstance(log, Mapping) else [log]
     if _is_log(failure_reason or ""):
@@ -227,7 +226,7 @@ def _told(failure_reason: str | None) -> tuple[Match | None, str]:
 
 
 def _is_log(reason: str) -> bool:
-    """Whether lines of a log were given as the reason: SageMaker's own begin with its names of errors."""
+    """Whether the reason is lines of a log: SageMaker's own reasons begin with one of its error names."""
     return "\n" in reason.strip() and not _OF_SAGEMAKER.match(_AROUND.sub("", reason)) and "sagefit:" not in reason
 
 
@@ -236,7 +235,7 @@ def _is_launchers(told: Match) -> bool:
 
 
 def _weighed(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosis:
-    """A class that is only likely, against how full that resource was."""
+    """A class that is only likely, compared with how full that resource was."""
     used = utilisation.get(diagnosis.failure_class)
     if used is None or diagnosis.confidence != patterns.WEAK:
         return diagnosis
@@ -247,7 +246,7 @@ def _weighed(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosi
 
 
 def _last_resort(diagnosis: Diagnosis, utilisation: Mapping[str, float]) -> Diagnosis:
-    """What no text explains, by what was full."""
+    """A failure that no text explains, by the resource that was full."""
     for resource in ("host_memory", "gpu_memory", "disk"):
         used = utilisation.get(resource, 0.0)
         if used >= FULL:

@@ -1,10 +1,10 @@
 """How Terraform and its providers, which are written in Go, use the memory of this machine.
 
-Most of the time of a small plan goes into reading the AWS provider's schema, on both sides, and a quarter to a third
-of that into collecting its garbage. So Go collects when nine times as much is in use as was left the last time, and not
-two times (https://go.dev/doc/gc-guide#GOGC). Not to collect at all takes three times the memory, and no less time: the
-system has to find that memory. Where a process holds its share of the machine's memory, Go collects as it has to
-(https://go.dev/doc/gc-guide#Memory_limit).
+A small plan spends most of its time on reading the AWS provider's schema, in both processes, and a quarter to a third
+of that time on garbage collection. So Go collects when nine times as much memory is in use as the last collection left,
+instead of two times (https://go.dev/doc/gc-guide#GOGC). No collection at all takes three times the memory and saves no
+time, because the system has to provide that memory. A process that reaches its share of the machine's memory collects
+as often as necessary (https://go.dev/doc/gc-guide#Memory_limit).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CONTROL_GROUPS = ("memory.max", "memory/memory.limit_in_bytes")  # of version 2
 
 
 def environment(memory_bytes: int | None = None) -> dict[str, str]:
-    """What Terraform's environment gets for it: nothing where the user has set it, or where memory is scarce.
+    """The variables for Terraform's environment: none when the user has set them, or when memory is scarce.
 
     Args:
-        memory_bytes: What the machine has; None looks.
+        memory_bytes: The machine's memory; None reads it from the system.
     """
     if "GOGC" in os.environ or "GOMEMLIMIT" in os.environ:
         return {}

@@ -14,8 +14,8 @@ _SHORT = 3
 def nearest(given: str, known: Iterable[str], most: int = 1) -> list[str]:
     """The names among ``known`` that may have been meant, the likeliest first; none where no name is alike.
 
-    Case and signs between words do not count, and a name with a part left out or added is nearer than one with other
-    letters: of ``m5.xlarge``, ``ml.m5.xlarge`` and not ``ml.r5.xlarge``.
+    Case and signs between words do not count. A name with a part left out or added is nearer than one with other
+    letters: ``ml.m5.xlarge`` is nearer to ``m5.xlarge`` than ``ml.r5.xlarge`` is.
 
     >>> nearest("fp16", ["bf16", "fp16-mixed"]), nearest("Instance-Type", ["instance_type"]), nearest("x", ["y"])
     (['fp16-mixed'], ['instance_type'], [])
@@ -41,7 +41,7 @@ def plain(name: str) -> str:
 
 
 def _likeness(given: str, name: str) -> float:
-    """From 0 to 1; 1 where they differ in nothing that counts."""
+    """The likeness of two names from 0 to 1; 1 when they are equal but for case and signs."""
     one, other = plain(given), plain(name)
     if one == other:
         return 1.0

@@ -1,4 +1,4 @@
-"""Where things lie in a checkout. One place, so that nobody else counts parents."""
+"""Paths in a checkout. Only this module knows how far the repository root is from its own file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def home() -> Path:
 
 
 def shut_home() -> None:
-    """Keep others out of ``.sagefit``, also where an earlier version let them in: states and plans tell much.
+    """Make ``.sagefit`` private, also one that an earlier version left open: states and plans hold sensitive data.
 
-    A folder that ``SAGEFIT_HOME`` names is its owner's business; what Sagefit makes in it is private.
+    A folder that ``SAGEFIT_HOME`` names keeps its permissions; only what Sagefit creates in it is private.
     """
     folder = ROOT / ".sagefit"
     with contextlib.suppress(OSError):
@@ -39,7 +39,7 @@ def shut_home() -> None:
 def user_cache() -> Path:
     """This user's folder for what can be made again, shared between checkouts: ``sagefit`` in the XDG cache folder.
 
-    Where nothing can be written there, as with a home that is read-only, it lies in ``home`` and is this checkout's.
+    When that folder is not writable, as in a read-only home, the cache is in ``home`` and belongs to this checkout.
     """
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(base) if base else Path.home() / ".cache") / "sagefit"

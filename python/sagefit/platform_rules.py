@@ -1,7 +1,7 @@
-"""What one platform does not take of a job: its network, its pools, its repository, its region, its tags.
+"""What a platform refuses in a job: by its network, its pools, its repository, its region, its tags.
 
-``modules/training-job`` asks the same of the platform's document; here it is asked before Terraform starts, with the
-fields and lines of the job file.
+``modules/training-job`` checks the same against the platform's document. This module checks it before Terraform starts,
+and names fields and lines of the job file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sagefit.platform import Platform
 
 
 def platform_problems(plan: JobPlan, platform: Platform) -> Iterator[Problem]:
-    """Everything of a planned job that its platform does not take."""
+    """Everything in a planned job that its platform refuses."""
     job = plan.job
     yield from allowed_problems(plan, platform.allowed_instance_types)
     yield from region_problems(job, platform.region)

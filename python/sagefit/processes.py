@@ -1,4 +1,4 @@
-"""A process as one can name it later: by its number and when it started, for numbers are used again."""
+"""The identity of a process: its number and its start time, because the system uses numbers again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import psutil
 
-_SAME = 0.5  # seconds; the clock that a start time is reckoned with may be set a little
+_SAME = 0.5  # seconds; the system computes start times with a clock that may be adjusted a little
 
 
 @dataclass(frozen=True)

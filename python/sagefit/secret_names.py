@@ -19,7 +19,7 @@ _PIECES = ("passw", "passphrase", "secret", "token", "key", "credential", "conne
 
 
 def may_name_a_secret(text: str) -> bool:
-    """Whether it is worth a closer look: the pattern takes its time on long texts."""
+    """Whether the full check is worth its time: the full pattern is slow on long texts."""
     lower = text.lower()
     return any(word in lower for word in _PIECES)
 

@@ -1,7 +1,7 @@
-"""How this process ends when it is asked to: Ctrl-C (SIGINT), SIGTERM and SIGHUP are one thing with three exit codes.
+"""How this process ends at a signal: Ctrl-C (SIGINT), SIGTERM and SIGHUP do the same, with three exit codes.
 
-Each of them raises KeyboardInterrupt in the main thread, so that what cleans up after Ctrl-C does so for the others.
-The exit code tells them apart: 130, 143 and 129, as a shell reports a process that a signal has ended.
+Each signal raises KeyboardInterrupt in the main thread, so the code that cleans up after Ctrl-C runs for all three.
+Only the exit codes differ: 130, 143 and 129, as a shell reports a process that a signal has ended.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BASE = 128  # what a shell adds to the number of a signal
 
 _received: int = signal.SIGINT
-_terminals: list[int] = []  # streams that are lost when the terminal is
+_terminals: list[int] = []  # streams that end with the terminal
 
 
 def listen() -> None:
-    """From now on each of the signals raises KeyboardInterrupt, but for those that whoever started us ignores.
+    """Let each signal raise KeyboardInterrupt from now on, except signals that the parent process set to be ignored.
 
-    ``nohup`` ignores SIGHUP, and a shell script SIGINT for what it starts with ``&``.
+    ``nohup`` makes its command ignore SIGHUP, and a shell script makes commands with ``&`` ignore SIGINT.
     """
     _terminals[:] = [stream for stream in (1, 2) if _is_terminal(stream)]
     for number in ENDING:
@@ -32,16 +32,16 @@ def listen() -> None:
 
 
 def exit_code() -> int:
-    """What the command ends with after the signal that came last."""
+    """The exit code of the command after the last signal."""
     return _BASE + _received
 
 
 @contextlib.contextmanager
 def heard(hear: Callable[[int], None]) -> Iterator[None]:
-    """While inside, ``hear`` gets the number of each signal, and nothing is raised unless it raises it.
+    """Inside the context, pass the number of each signal to ``hear``; no exception is raised unless ``hear`` raises it.
 
-    Signals that would not raise KeyboardInterrupt are left as they are; so is everything outside of the main thread,
-    which Python does not tell of signals.
+    Signals that would not raise KeyboardInterrupt stay as they are. Outside the main thread nothing changes, because
+    Python delivers signals to the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,9 +63,9 @@ def heard(hear: Callable[[int], None]) -> Iterator[None]:
 
 
 def leave_to_parent() -> None:
-    """In a process that was forked from one that listens: Ctrl-C is its parent's, and the others end it at once.
+    """Restore signals in a forked child of a process that listens: ignore Ctrl-C, and let the others end it at once.
 
-    An exception in a worker of a pool, which is ended by SIGTERM, may come while it holds a lock that others wait for.
+    A pool ends its workers with SIGTERM. An exception could come while a worker holds a lock that others wait for.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -81,7 +81,7 @@ def _raise(number: int, _frame: Any) -> None:
 def _remember(number: int) -> None:
     global _received
     _received = number
-    if number == signal.SIGHUP:  # nobody reads any more, and a word to a lost terminal would be an error
+    if number == signal.SIGHUP:  # nobody reads the output now, and a write to a lost terminal would fail
         nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         for stream in _terminals:
             os.dup2(nowhere, stream)

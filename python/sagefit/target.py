@@ -29,12 +29,12 @@ class Target:
 def activate(name: str) -> Target:
     """Point this process, and what it starts, at the cloud ``name`` (``aws`` or ``local``).
 
-    Raises SagefitError when the embedded cloud is asked for and does not run, or for another name.
+    Raises SagefitError when the embedded cloud is named and does not run, or for an unknown name.
     """
     if name == AWS:
         folder = home() / "state" / AWS
         if folder.exists():
-            folder.chmod(0o700)  # an earlier version let others in, and states tell much
+            folder.chmod(0o700)  # an earlier version left it open to others, and states hold sensitive data
         return Target(AWS, folder)
     if name != LOCAL:
         raise SagefitError(f"CLOUD={name}: the cloud is aws or local", hint="set CLOUD=local, or leave it out for AWS")

@@ -1,4 +1,4 @@
-"""Terraform and the AWS provider, found or fetched: what ``make setup`` runs and every Terraform call relies on.
+"""Find or download Terraform and the AWS provider: ``make setup`` runs this, and every Terraform call needs it.
 
 Terraform is the one on ``PATH`` when it is new enough, otherwise the project's own under ``.sagefit/bin``.
 Providers come from a mirror on disk where there is one, otherwise from the public registry.
@@ -90,7 +90,7 @@ def terraform_version(binary: Path) -> str | None:
 @lru_cache
 def _terraform_version(binary: str, _modified: int) -> str | None:
     """Ask once a process for each state of the file."""
-    # The user's settings have no say in the version, and a path in the variable that leads nowhere would be noise.
+    # The user's settings do not change the version, and a wrong path in the variable would only print a warning.
     environment = os.environ | {"TF_CLI_CONFIG_FILE": os.devnull, "CHECKPOINT_DISABLE": "1"}
     try:
         answer = subprocess.run(
@@ -104,8 +104,8 @@ def _terraform_version(binary: str, _modified: int) -> str | None:
 def install_terraform(base_url: str | None = None, into: Path | None = None) -> Path:
     """Download Terraform into a directory and return the binary; on any doubt leave nothing behind.
 
-    The archive must have the digest that is known for this platform. A place that holds another build of this version
-    needs ``SAGEFIT_TERRAFORM_SHA256``, the digest that the archive must have instead.
+    The archive must have the digest that is known for this platform. For a download site with another build of this
+    version, set ``SAGEFIT_TERRAFORM_SHA256`` to the digest that the archive must have instead.
     """
     base_url = (base_url or os.environ.get("SAGEFIT_TERRAFORM_RELEASES") or TERRAFORM_RELEASES).rstrip("/")
     into = into or paths.home() / "bin"
@@ -239,7 +239,7 @@ class Providers:
     config: Path | None = None
     """The settings file that says so; None for the registry."""
     cached: bool = False
-    """Worth a cache: Terraform links to an unpacked mirror, but fetches and unpacks all else for each root module."""
+    """Worth a cache: Terraform links to an unpacked mirror, but fetches and unpacks anything else for each root."""
 
 
 def provider_config(home: Path) -> Path | None:
@@ -250,8 +250,8 @@ def provider_config(home: Path) -> Path | None:
 def find_providers(home: Path) -> Providers:
     """Decide where providers come from: the named mirror, the user's settings, a mirror found on disk, the registry.
 
-    A mirror needs a settings file that says so: ``terraformrc`` in the state directory, written only when it changes.
-    It takes the place of a ``.terraformrc`` of the user's that says nothing about providers.
+    Terraform uses a mirror only if a settings file names it: ``terraformrc`` in the state directory, written only when
+    it changes. That file replaces a ``.terraformrc`` of the user's that says nothing about providers.
     """
     if named := os.environ.get("SAGEFIT_PLUGIN_MIRROR"):
         mirror = Path(named).expanduser().absolute()
@@ -294,7 +294,8 @@ def terraform_environment(home: Path) -> dict[str, str]:
 def _user_settings(home: Path) -> Path | None:
     """Return the settings file that Terraform reads when we name none.
 
-    Raises SagefitError where it is named and this user may not read it, as after ``sudo -u``, which keeps the variable.
+    Raises SagefitError when a variable names it and this user may not read it. ``sudo -u`` can cause this: it keeps
+    the variable.
     """
     if (named := os.environ.get("TF_CLI_CONFIG_FILE")) and (path := Path(named).absolute()) != home / "terraformrc":
         try:
@@ -339,7 +340,7 @@ def _mentions(path: Path, setting: str) -> bool:
 def _mirror_roots() -> Iterator[Path]:
     """Yield the directories that may be a mirror: those Terraform itself knows, then one level below the usual ones.
 
-    What everybody may write to is passed over: a provider is a program, and whoever can place one there runs it here.
+    Directories that everybody may write to are skipped: whoever puts a provider there would run a program as this user.
     """
     data_home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
     data_dirs = (os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":")
@@ -416,7 +417,7 @@ def _use_mirror(home: Path, mirror: Path) -> Providers:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return ``1.11.4-beta1`` as ``(1, 11, 4)``; what is no version sorts first."""
+    """Return ``1.11.4-beta1`` as ``(1, 11, 4)``; a text that is no version sorts first."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
 
@@ -429,7 +430,7 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def setup(home: Path) -> None:
-    """Make Terraform and the AWS provider available, and say in two lines which they are."""
+    """Make Terraform and the AWS provider available, and print in two lines which versions they are."""
     try:
         binary = terraform_binary(home)
     except SagefitError as error:
@@ -445,7 +446,7 @@ def setup(home: Path) -> None:
 
 
 def _fill_cache(home: Path, binary: Path, environment: Mapping[str, str]) -> None:
-    """Fetch the provider once, here: Terraform's cache is not made for several inits that fill it at the same time."""
+    """Download the provider once, here: several ``terraform init`` must not fill Terraform's cache at the same time."""
     low, _ = PROVIDER_RANGE
     root = home / "setup"
     shutil.rmtree(root, ignore_errors=True)

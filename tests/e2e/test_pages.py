@@ -61,7 +61,7 @@ def test_the_ledger_of_the_demo(world: World) -> None:
 
 @pytest.mark.full(witness="tests/e2e/test_pages.py::test_the_quickstart_by_hand")
 def test_a_job_without_python(world: World, tmp_path: Path) -> None:
-    block = shown("README.md", "terraform")
+    block = shown("docs/state.md", "terraform")
     copy_tree(tmp_path)
     variables = tmp_path / "jobs" / "quickstart.tfvars"
     text = variables.read_text(encoding="utf-8")

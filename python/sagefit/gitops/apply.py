@@ -1,8 +1,8 @@
 """Apply what was reviewed, and nothing else.
 
-What is wrong with the plan itself (edited, of another stack, for another account) ends it. What only means that time
-has passed (expiry, another tree, state or version) can be answered by a new plan: where that does the same as the
-reviewed one, it is applied in its place.
+A problem of the plan itself (edited, of another stack, for another account) ends the apply. A problem that only means
+that time has passed (expiry, another tree, state or version) allows a new plan. If the new plan does the same as the
+reviewed one, it is applied instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sagefit.version import __version__
 
 @dataclass(frozen=True)
 class Refusal:
-    """What does not hold any more. Only where ``stale`` can a new plan take the reviewed one's place."""
+    """A condition that no longer holds. A new plan can replace the reviewed one only if ``stale`` is set."""
 
     message: str
     stale: bool = True
@@ -45,8 +45,8 @@ def reviewed_keys(out: Path) -> list[str]:
 def apply_reviewed(key: str, out: Path, target: Target, *, replan: bool = False) -> bool:
     """Apply the plan of a stack that was reviewed; returns whether there was anything to do.
 
-    Raises SagefitError (exit code 4) when it is not the reviewed plan, or does not fit any more: with ``replan`` only
-    if a plan made now does something else.
+    Raises SagefitError (exit code 4) when the plan is not the reviewed one, or is out of date. With ``replan``, a plan
+    that is out of date raises only if a new plan does something else.
     """
     record = Record.load(bundle.folder_of(out, key))
     return apply_ready(bundle.ready(key, target, record.origin.base), out, target, replan=replan)
@@ -80,7 +80,7 @@ def _apply(what: Ready, out: Path, target: Target, *, replan: bool) -> bool:
 
 
 def _refusals(what: Ready, record: Record, folder: Path, target: Target) -> Iterator[Refusal]:
-    """All that speaks against the plan; what costs a call comes last, and not at all after a plan that is not ours."""
+    """All reasons against the plan. Checks that call a service come last; a foreign or edited plan skips them."""
     key, plan = what.stack.key, folder / PLAN
     if record.stack != key:
         yield Refusal(f"foreign plan: it is of {record.stack}", stale=False)
@@ -143,7 +143,7 @@ def _replanned(what: Ready, record: Record, out: Path, target: Target) -> Record
 
 
 def _guard(what: Ready, record: Record) -> None:
-    """What every apply of a job minds: the platform's limits, the job's price, and runs that need what it takes."""
+    """Check before each apply of a job: the platform's limits, the job's price, and runs that need what it removes."""
     if what.stack.is_platform:
         return
     job = what.stack.job or what.job

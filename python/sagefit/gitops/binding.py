@@ -88,11 +88,11 @@ class Record:
         return self.content.is_empty
 
     def sealed(self) -> Record:
-        """With the seal that makes an edit show."""
+        """The record with its seal, which makes later edits detectable."""
         return replace(self, seal=self._expected_seal())
 
     def has_expired(self, now: datetime | None = None) -> bool:
-        """Whether it is older than it may become."""
+        """Whether the record is past its expiry time."""
         return (now or datetime.now(timezone.utc)) > datetime.fromisoformat(self.expires)
 
     def save(self, folder: Path) -> None:
@@ -146,7 +146,7 @@ def make(
     key = review_key()
     plan = json.loads((folder / PLAN_JSON).read_text(encoding="utf-8"))
     content = Normalised.of(plan, key)
-    with zipfile.ZipFile(folder / PLAN) as file:  # what Terraform itself will hold against the state
+    with zipfile.ZipFile(folder / PLAN) as file:  # the values that Terraform itself will compare with the state
         prior = json.loads(file.read("tfstate"))
         providers = provider_versions(file.read(".terraform.lock.hcl").decode())
     now = datetime.now(timezone.utc).replace(microsecond=0)

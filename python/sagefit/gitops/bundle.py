@@ -32,7 +32,7 @@ LIFETIME = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Ready:
-    """A stack with the Terraform that plans and applies it. ``job`` is what is deleted, where ``destroy``."""
+    """A stack with the Terraform that plans and applies it. With ``destroy``, ``job`` is the job that is deleted."""
 
     stack: Stack
     terraform: Terraform
@@ -46,9 +46,9 @@ def folder_of(out: Path, key: str) -> Path:
 
 
 def ready(key: str, target: Target, base: str | None = None) -> Ready:
-    """The stack ``key`` of the files as they lie here; one that is gone is to be destroyed, as ``base`` had it.
+    """The stack ``key`` of the files here; a stack that is gone is destroyed, as its files were at ``base``.
 
-    Raises SagefitError where there is no such stack here, nor at ``base``.
+    Raises SagefitError when there is no such stack here or at ``base``.
     """
     found, broken = stacks_in()
     stack = found.get(key)
@@ -90,13 +90,13 @@ def _deleted(key: str, target: Target, base: str, broken: list[Broken]) -> Ready
         raise SagefitError(f"no stack {key}, here or at {top.name[:12]}", hint="see: sagefit changed --base REF")
     source = ROOT / earlier[key].relative_to(root)
     for file in broken:
-        if file.path == source:  # it is here, and only cannot be read
+        if file.path == source:  # the file is here, but cannot be read
             raise file.error
     if key.endswith("/platform"):
         stack = platform_stack(earlier[key].stem)
         return Ready(stack, Terraform(ROOT, key, target, variables=earlier[key]), destroy=True)
     job = load_job(str(earlier[key]), NamesHere(), uploads=False)
-    job.tfvars.unlink(missing_ok=True)  # it is rendered again, with paths into the files of then
+    job.tfvars.unlink(missing_ok=True)  # it is rendered again, with paths into the earlier files
     gone = Stack(key, job.platform, job.name, source)
     return Ready(gone, deploy.job_terraform(job, target), destroy=True, job=job)
 
@@ -147,7 +147,7 @@ def _page(folder: Path, record: Record) -> str:
 
 
 def settings_of(base: str | None, root: Path = ROOT) -> Tuning:
-    """The settings of the base of a change: a change that is judged must not accept its own findings."""
+    """The review settings at the base of a change, because a change must not accept its own findings."""
     if base is None:
         return load_tuning()
     repository, where = Repository(root), root.resolve() / TUNING_FILE
@@ -162,7 +162,7 @@ def place(target: Target) -> Place:
 
 
 def origin(stack: Stack, base: str | None) -> Origin:
-    """Commits and files that a plan made now is made of."""
+    """The commits and files of a plan that is made now."""
     repository = Repository()
     return Origin(
         head=repository.commit("HEAD"),

@@ -19,7 +19,7 @@ _FIRST = 3  # files that are named as the reason; the rest are counted
 
 @dataclass(frozen=True)
 class Touched:
-    """A stack that a change touches. ``because`` says through what; ``other`` is the key it had, or has from now on."""
+    """A stack that a change touches. ``because`` gives the reasons; ``other`` is its former key, or its new one."""
 
     key: str
     change: Literal["added", "changed", "deleted"]
@@ -67,9 +67,9 @@ class Report:
 
 
 def changed(base: str, head: str | None = None) -> Report:
-    """What differs between the point where ``head`` left ``base``, and ``head``: without it, the files here.
+    """The changes from where ``head`` branched from ``base`` up to ``head``; without ``head``, up to the files here.
 
-    Raises SagefitError where Git cannot tell.
+    Raises SagefitError when Git cannot tell.
     """
     repository = Repository()
     start = repository.merge_base(base, head or "HEAD")
@@ -108,7 +108,7 @@ def _paths(files: list[FileChange]) -> list[Path]:
 
 
 def _because(sources: list[Input], ways: dict[Path, tuple[Path, ...]]) -> Iterator[str]:
-    """The changed files that are in an input, each with the nearest; ``ways`` lead from a file up to the root."""
+    """The changed files that belong to an input, each with its nearest input; ``ways`` are paths up to the root."""
     by_path = {item.path: item for item in reversed(sources)}
     modules = {parent: item for item in sources for parent in item.path.parents}  # a submodule is one changed path
     for path, way in ways.items():
@@ -136,7 +136,7 @@ def _touched(
 
 
 def _now_at(path: Path, files: list[FileChange], now: dict[str, Stack], top: Path) -> str | None:
-    """The key under which the file of a stack that is gone goes on."""
+    """The new key when the file of a stack that is gone now belongs to another stack."""
     places = _places(path, files)
     return next((key for key, stack in now.items() if stack.source.relative_to(top) in places), None)
 
@@ -147,7 +147,7 @@ def _places(path: Path, files: list[FileChange]) -> set[Path]:
 
 
 def _through_platforms(found: dict[str, Touched], now: dict[str, Stack]) -> None:
-    """Jobs read what their platform publishes, so what touches it may touch them."""
+    """Jobs read what their platform publishes, so a change to the platform may change its jobs."""
     for stack in now.values():
         through = found.get(f"{stack.platform}/platform")
         if through and not stack.is_platform:

@@ -16,7 +16,7 @@ from sagefit.gitops.parallel import ERROR, Outcome
 from sagefit.reviewing.md import block
 
 NO_DIGEST = "none"
-_PAGES_OWN = re.compile(r"\A<!-- sagefit:plan [^\n]*-->\n")  # a page tells of no run, and gives way
+_PAGES_OWN = re.compile(r"\A<!-- sagefit:plan [^\n]*-->\n")  # a page names no run, so a newer comment wins
 _MARKER = re.compile(r"<!-- sagefit:plan stack=(\S+) sha=(\S+) plan=(\S+) run=(\d+) v=1 -->")
 
 
@@ -51,10 +51,10 @@ def entries(out: Path, sha: str) -> list[Entry]:
 
 
 def post(host: Host, what: Iterable[Entry], run: int) -> dict[str, str]:
-    """Bring the comments of a pull request up to ``what``; returns what was done for each stack.
+    """Update the comments of a pull request to ``what``; returns what was done for each stack.
 
-    The first comment of a stack is edited and later ones are removed. What a newer run said stays. A stack that is no
-    longer touched is said to be so.
+    The first comment of a stack is edited and later ones are removed. A comment of a newer run stays. The comment of a
+    stack that is no longer touched says so.
     """
     wanted = {entry.stack: entry for entry in what}
     for entry in wanted.values():

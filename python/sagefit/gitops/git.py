@@ -1,4 +1,4 @@
-"""The few questions that are put to Git, and its refusals with the knob to turn."""
+"""The few commands that Sagefit runs in Git, and Git's errors with the knob to turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sagefit.paths import ROOT
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file that differs, from the top of the repository. ``before`` is where it was, if Git takes it for renamed."""
+    """A changed file, by its path from the top of the repository. ``before`` is its old path if Git sees a rename."""
 
     path: Path
     before: Path | None = None
@@ -39,7 +39,7 @@ class Repository:
             ) from error
 
     def merge_base(self, base: str, head: str) -> str:
-        """Where ``head`` left ``base``: what has changed on ``base`` since is not the head's doing."""
+        """The commit where ``head`` branched from ``base``: later changes on ``base`` do not belong to ``head``."""
         base, head = self.commit(base), self.commit(head)
         found = self._run("merge-base", base, head)
         if found.returncode == 0:

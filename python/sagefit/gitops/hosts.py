@@ -33,7 +33,7 @@ class Comment:
 
 
 class Host(ABC):
-    """Reads and writes comments of one pull request. What the two hosts differ in stands in the subclasses."""
+    """Reads and writes comments of one pull request. The subclasses hold the differences between the two hosts."""
 
     name: str
     limit: int  # characters of a comment
@@ -131,7 +131,7 @@ class GitHub(Host):
 
 
 class GitLab(Host):
-    """A merge request. Whose comments are ours is asked for; a job's own token may not write any."""
+    """A merge request. The API tells which user our comments are from; a job's own token may not write comments."""
 
     name = "GitLab"
     limit = 1_000_000
@@ -183,7 +183,7 @@ def _number(name: str) -> int:
 
 
 def _wait(method: str, error: urllib.error.HTTPError, tried: int) -> float | None:
-    """Seconds until another try; None where there is no point, or where a second comment could come of it."""
+    """Seconds until another try; None when a new try is useless or could write a second comment."""
     after = error.headers.get("Retry-After") or ""
     limited = error.code == 429 or (error.code == 403 and bool(after))
     if not limited and (error.code not in (502, 503, 504) or method == "POST"):

@@ -1,8 +1,8 @@
 """A plan reduced to what it does, with every value under a key: two plans do the same where their digests agree.
 
-Stricter than a snapshot: values before and after and which of them are unknown all count, and nothing is replaced by a
-token. A digest is an HMAC, because plain ones of short secrets can be guessed. Times and Terraform's order of relevant
-attributes, in which two plans of the same thing differ, are left out.
+It is stricter than a snapshot: it compares values before and after, and which are unknown, and replaces no value by a
+token. A digest is an HMAC, because a plain digest of a short secret can be guessed. Times and Terraform's order of
+relevant attributes are left out, because they differ between two plans of the same change.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Normalised:
 
     @property
     def is_empty(self) -> bool:
-        """Whether an apply would do nothing. Reads of data during the apply do nothing by themselves."""
+        """Whether an apply would change nothing. A read of data during the apply changes nothing."""
         return not self.outputs and all(change["actions"] == ["read"] for change in self.changes.values())
 
 
 def difference(reviewed: Normalised, now: Normalised) -> list[str]:
-    """In what the plan of now differs from the reviewed one; addresses and names of attributes, never values."""
+    """The differences between a new plan and the reviewed one: addresses and names of attributes, never values."""
     told = []
     for address in sorted({*reviewed.changes, *now.changes}):
         before, after = reviewed.changes.get(address), now.changes.get(address)

@@ -68,8 +68,8 @@ def plan_all(
 ) -> list[Outcome]:
     """Plan the stacks into ``out``, at most ``parallel`` at once; in the order of ``keys``.
 
-    ``tell`` hears of each that ends, and which are still to come. One that fails leaves its error in ``out``, and the
-    others alone.
+    ``tell`` is called for each stack that ends, with the stacks that are still running or waiting. A stack that fails
+    writes its error to ``out`` and does not affect the others.
     """
     waiting = list(keys)
     found: dict[str, Outcome] = {}
@@ -91,7 +91,7 @@ def plan_all(
 
 
 def clear(out: Path) -> None:
-    """Remove plans of an earlier time, so that a folder holds one review; whatever else lies there stays."""
+    """Remove earlier plans, so that a folder holds one review; all other files there stay."""
     for name in (binding.RECORD, ERROR):
         for path in list(out.rglob(name)):
             shutil.rmtree(path.parent)
@@ -111,7 +111,7 @@ def _plan(children: Children, key: str, out: Path, base: str | None, hours: floa
 
 
 def summarise(out: Path, outcomes: Iterable[Outcome]) -> None:
-    """Write what became of each stack, for the next step of a pipeline: also where there was none to plan."""
+    """Write the outcome of each stack for the next step of a pipeline, even when there was no stack to plan."""
     out.mkdir(parents=True, exist_ok=True, mode=0o700)
     told = [{"stack": outcome.key, "code": outcome.code, "summary": outcome.summary} for outcome in outcomes]
     binding.private(out / SUMMARY, json.dumps({"stacks": told}, indent=1) + "\n")

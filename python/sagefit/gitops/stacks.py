@@ -1,7 +1,7 @@
 """The stacks of a checkout, and the files each is made from.
 
-A stack is what has a Terraform state of its own: a platform, or a job. One list of files serves both `sagefit changed`
-and the digest of the tree that binds an apply, so a file that matters to one matters to the other.
+A stack has a Terraform state of its own: a platform, or a job. `sagefit changed` and the digest of the tree that binds
+an apply use the same list of files, so a file that matters to one matters to the other.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from sagefit.paths import JOB_ROOT, JOBS, PLATFORMS, ROOT
 
 DEFAULT_PLATFORM = "dev"  # the one that needs no variables
 
-# The rooms of the package that decide what a job's tfvars hold; the others only show, plan or run it.
+# The subpackages that decide the content of a job's tfvars; the others only show, plan or run it.
 _RENDERING = ("catalog", "job", "memory", "planning")
 _MODULE_CALL = re.compile(r'(?m)^\s*source\s*=\s*"(\.{1,2}/[^"]*)"')
-# What Terraform reads in a root: a team's backend and variables that load by themselves are among it.
+# The files that Terraform reads in a root, including a team's backend and variables that Terraform loads automatically.
 _ROOT_FILES = (".tf", ".tf.json", ".auto.tfvars", ".auto.tfvars.json", "terraform.tfvars")
 _NOT_READ = {"__pycache__", "tests", ".terraform", ".terraform.lock.hcl"}
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file or folder that a stack is made from, and what it is to the stack.
+    """A file or folder that a stack is made from, and its role in the stack.
 
-    Of a folder with ``endings`` only files right in it count that end so; where it is Sagefit's own code (``ours``),
-    not its tests and pages.
+    In a folder with ``endings`` only its direct files with such an ending count. In Sagefit's own code (``ours``) tests
+    and pages do not count.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Input:
     endings: tuple[str, ...] = ()
 
     def holds(self, path: Path) -> bool:
-        """Whether ``path``, at or below it, belongs to it; a file that is gone had its place too."""
+        """Whether ``path``, at or below this input, belongs to it. The file need not exist any more."""
         if self.endings:
             return path.parent == self.path and path.name.endswith(self.endings)
         return not self._skips(path)
@@ -122,7 +122,7 @@ def stacks_in(root: Path = ROOT) -> tuple[dict[str, Stack], list[Broken]]:
 
 
 def keys_in(root: Path) -> dict[str, Path]:
-    """The stacks of an earlier tree by key, with the files that told of them. What could not be read had none."""
+    """The stacks of an earlier tree by key, with their files. A file that could not be read gives no stack."""
     platforms = root / PLATFORMS.relative_to(ROOT)
     found = {f"{path.stem}/platform": path for path in platforms.glob("*.tfvars")}
     for path in job_files(root / JOBS.relative_to(ROOT)):
@@ -182,7 +182,7 @@ def _modules(root: Path) -> list[Path]:
 
 
 class NamesHere(JobNames):
-    """Job files of an earlier tree are no twins of those in ``jobs/``."""
+    """Names for jobs of an earlier tree, which may repeat names of jobs in ``jobs/``."""
 
     def twin(self, job: Job) -> Path | None:
         """Another job file of the same name beside this one."""

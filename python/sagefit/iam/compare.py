@@ -1,7 +1,7 @@
 """Whether a policy allows more than another: every grant of the new one is looked for in the old one.
 
-It is decided by patterns, not by a list of AWS's actions: a wildcard is found in an equal or wider wildcard only, never
-in the sum of what it stands for. Where nothing can be proved, it counts as wider.
+The comparison uses patterns, not a list of AWS's actions. Only an equal or wider wildcard covers a wildcard; a list of
+all the actions that it stands for does not. A grant counts as new unless an old grant provably covers it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 20_000
 
 @dataclass(frozen=True)
 class Lost:
-    """What one statement gives more than before. ``condition`` is whether it was given under a condition before."""
+    """What one statement allows beyond before. ``condition`` says whether it was allowed before under a condition."""
 
     statement: Statement
     actions: tuple[str, ...]
@@ -37,7 +37,7 @@ def widened(before: Policy, after: Policy) -> list[Lost]:
 
 
 def _beyond(inner: Statement, outers: Sequence[Statement]) -> Lost | None:
-    """What of ``inner`` no statement of ``outers`` takes in; None when it is all there."""
+    """The part of ``inner`` that no statement of ``outers`` covers; None when all of it is covered."""
     if any(_covers(outer, inner) for outer in outers):
         return None
     sizes = [1 if part.but else len(part.patterns) for part in (inner.actions, inner.resources, inner.principals)]

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from sagefit.iam.policy import Part, Statement, matches, overlap
 
-# Who may do one of these can give himself more, or act as somebody else.
+# With one of these actions an identity can give itself more rights, or act as another identity.
 ESCALATION = tuple(
     action.lower()
     for action in (
@@ -82,7 +82,7 @@ ESCALATION = tuple(
     )
 )
 
-# Reading that gives out what is stored, not what is there.
+# Read actions that return stored content, not only the list of what exists.
 _CONTENT = tuple(
     action.lower()
     for action in (
@@ -121,7 +121,7 @@ READERS = re.compile(r"/(service-role/|aws-service-role/)|(ReadOnly(Access)?|Vie
 
 
 def escalations(actions: Iterable[str]) -> list[str]:
-    """Those of ``actions``, in lower case, that let somebody give himself more."""
+    """Those of ``actions``, in lower case, with which an identity can give itself more rights."""
     return [text for text in actions if _escalates(text)]
 
 
@@ -167,7 +167,7 @@ def is_broad(resource: str) -> bool:
 
 
 def is_absolute(statement: Statement) -> bool:
-    """Whether a grant is dangerous whoever gets it: everything, whole services, a way to give oneself more."""
+    """Whether a grant is dangerous for any identity: all actions, whole services, a way to get more rights."""
     broad = statement.resources.but or any(is_broad(pattern) for pattern in statement.resources.patterns)
     if statement.actions.but or "*" in statement.actions.patterns:
         return True
@@ -176,11 +176,11 @@ def is_absolute(statement: Statement) -> bool:
 
 
 def _dangerous(statement: Statement) -> list[str]:
-    """Escalations without a condition; one such as iam:PassedToService makes a grant on all resources usual."""
+    """Escalations without a condition. With one such as iam:PassedToService, a grant on all resources is usual."""
     return [] if statement.conditions else escalations(statement.actions.patterns)
 
 
-# Conditions that leave a grant to everyone to those of one account, organisation, network or resource.
+# Conditions that limit a grant to everyone to the identities of one account, organisation, network or resource.
 _NARROW = {
     "aws:principalaccount",
     "aws:principalarn",

@@ -54,7 +54,7 @@ def applies(statement: Statement, call: Call) -> bool:
 
 
 def _statements(policies: Iterable[dict[str, Any]]) -> Iterator[Statement]:
-    """Those of some documents. Raises KeyError or TypeError for what IAM would not have taken."""
+    """The statements of some documents. Raises KeyError or TypeError for a document that IAM would not accept."""
     for document in policies:
         policy = read_policy(document, exact=True)
         if policy is None:
@@ -99,7 +99,7 @@ def _like(pattern: str, text: str) -> bool:
 
 
 def _arn(pattern: str, arn: str) -> bool:
-    """Each of the six parts by itself: a wildcard does not reach over a colon, but in the last one."""
+    """Match each of the six parts by itself: a wildcard does not match a colon, except in the last part."""
     patterns, parts = pattern.split(":", 5), arn.split(":", 5)
     return len(patterns) == len(parts) and all(map(_like, patterns, parts))
 

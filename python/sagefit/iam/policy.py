@@ -31,7 +31,7 @@ class Part:
 
     @property
     def listed(self) -> list[str]:
-        """The patterns in order; those of the other kind with ``not`` before them."""
+        """The patterns in order; with ``but`` each has ``not`` before it."""
         return [f"{'not ' if self.but else ''}{pattern}" for pattern in sorted(self.patterns)]
 
 
@@ -48,13 +48,13 @@ class Statement:
 
     @property
     def condition_keys(self) -> set[str]:
-        """What is asked about, in lower case."""
+        """The keys that the conditions test, in lower case."""
         return {key for _, key, _ in self.conditions}
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that is known, or as much of it as is; ``whole`` says which."""
+    """A policy, or the part of it that is known; ``whole`` says whether all of it is known."""
 
     statements: tuple[Statement, ...]
     whole: bool = True
@@ -76,8 +76,8 @@ EMPTY = Policy(())
 def read_policy(value: Any, *, exact: bool = False) -> Policy | None:
     """The policy in an attribute; None when it is not known yet or is no policy.
 
-    What a review of a plan cannot see counts as all that it may be. With ``exact`` nothing is guessed: an empty list
-    takes in nothing. Raises KeyError there for a statement without action or resource.
+    A part that a review of a plan cannot see counts as everything it could be. With ``exact`` nothing is guessed: an
+    empty list matches nothing, and a statement without action or resource raises KeyError.
     """
     if value is UNKNOWN:
         return None
@@ -185,7 +185,7 @@ def _conditions(written: Any) -> Conditions:
 
 @lru_cache(maxsize=65536)
 def matches(pattern: str, text: str) -> bool:
-    """Whether ``pattern`` takes in all that ``text``, itself perhaps a pattern, stands for."""
+    """Whether ``pattern`` matches everything that ``text``, which may itself be a pattern, stands for."""
     if pattern in ("*", text):
         return True
     if "*" not in pattern and "?" not in pattern:

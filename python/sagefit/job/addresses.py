@@ -1,4 +1,4 @@
-"""Addresses of data that lead nowhere: S3 uris with other letters, paths of other systems, placeholders."""
+"""Wrong addresses of data: misspelt S3 uris, paths of other operating systems, placeholders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def path_knob(job: Job, written: str) -> str:
-    """What to do about a path of the job file that leads nowhere."""
+    """What the user can do about a path in the job file that does not exist."""
     if placeholder := _PLACEHOLDER.search(written):
         return f"replace {placeholder[0]} by what it stands for"
     if "\\" in written:
@@ -51,7 +51,7 @@ def path_knob(job: Job, written: str) -> str:
 
 
 def no_s3_uri(field: Key, written: str) -> Problem:
-    """An address that is of another service, or no name of a bucket."""
+    """The problem of an address that belongs to another service or names no valid bucket."""
     bucket = re.match(r"s3://([^/]*)", written)
     if placeholder := _PLACEHOLDER.search(written):
         return Problem(field, f"'{written}' is no S3 uri", f"replace {placeholder[0]} by the name of your bucket")

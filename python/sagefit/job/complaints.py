@@ -1,6 +1,6 @@
-"""What pydantic finds wrong with a job file, as problems: the rule in the words of the file, and what to write.
+"""Turns pydantic's errors about a job file into problems: the rule in the words of the file, and what to write.
 
-Where YAML has made something else of what is written, such as a number of ``2.10``, it shows what is written.
+YAML may convert a value, such as ``2.10`` to a number. The problem then shows the text as the file has it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_SHOWN = 80
 _LONGEST_NUMBER = 40
 """Characters, its unit included: a longer one was not meant as a number."""
 _A_JOB = 2
-"""So many fields of a job below an unknown key are a job that was indented."""
+"""With this many job fields below an unknown key, the whole job was indented by mistake."""
 
 
 def complaints(error: ValidationError, data: dict[str, Any], lines: Lines) -> list[Problem]:
@@ -40,11 +40,11 @@ def complaints(error: ValidationError, data: dict[str, Any], lines: Lines) -> li
 
 
 class _Complaint:
-    """One error of pydantic, with what stands in the file."""
+    """One error of pydantic, with the text in the file."""
 
     def __init__(self, field: Key, item: Any, entry: Any, lines: Lines) -> None:
         self.field = field
-        self.entry = entry  # what stands under the key, where the key itself is wrong
+        self.entry = entry  # the value under the key, when the key itself is wrong
         self.kind: str = item["type"]
         self.context: dict[str, Any] = item.get("ctx", {})
         self.message: str = item["msg"]
@@ -55,7 +55,7 @@ class _Complaint:
 
     @property
     def given(self) -> str:
-        """The value for a message: as it is written, where it is short and no container."""
+        """The value for a message: its text in the file, shortened; a mapping or a list is only named as one."""
         if isinstance(self.value, dict | list):
             return "a mapping" if isinstance(self.value, dict) else "a list"
         if self.value is None:
@@ -222,7 +222,7 @@ _BOUNDS = {
     "greater_than_equal": ("is below the least value,", "ge", "raise it to at least"),
     "greater_than": ("is not above", "gt", "raise it to more than"),
 }
-"""What is said of a number out of bounds, the bound's name in pydantic's context, and what to write."""
+"""For a number out of bounds: the message, the bound's name in pydantic's context, and what to write."""
 _EXAMPLES = {
     "platform": "platform: dev",
     "code": "{ source_dir: src, entry_point: train.py }",
@@ -251,7 +251,7 @@ _EXAMPLES = {
     "processing.*.outputs": "[train]",
     "processing.*.resources": "{ instance_type: ml.m5.xlarge }",
 }
-"""A right value of each field that has parts, for who has written none or another form."""
+"""A correct value for each field that has parts, shown when the file has no value or a value of another form."""
 
 
 def _image_of(text: str) -> str:
@@ -265,7 +265,7 @@ def _image_of(text: str) -> str:
 
 
 def _at(data: Any, field: Key) -> Any:
-    """What stands at ``field``; None where nothing does."""
+    """The value at ``field``; None when there is no value."""
     for part in field:
         try:
             data = data[part]
@@ -307,13 +307,13 @@ def _literals(annotation: Any) -> list[str]:
 
 
 def _words_at(field: Key) -> str:
-    """What the table of limits says of the letters of a field."""
+    """The words in the table of limits for the characters that a field may have."""
     row = limits().get(pattern_of(field))
     return row.words if row else ""
 
 
 def _words_of(pattern: str) -> str:
-    """What a text looks like that matches; patterns that are not of the table are those of names."""
+    """A description of texts that match the pattern. A pattern that is not in the table is the one for names."""
     return next((row.words for row in limits().values() if row.pattern == pattern), limits()["name"].words)
 
 
@@ -366,7 +366,7 @@ def _number_in(text: str, field: Key) -> str | None:
 
 
 def _scale(unit: str, field: str) -> float | None:
-    """What a number with ``unit`` is multiplied with to be one of ``field``; None where the unit says nothing."""
+    """The factor that converts a number with ``unit`` to the unit of ``field``; None when the unit is unknown."""
     size = re.fullmatch(r"([kmgtKMGT])(i?)[bB]?", unit)
     if size is None:
         return {"K": 1e3, "k": 1e3, "M": 1e6, "m": 1e6, "B": 1e9, "bn": 1e9, "b": 1e9, "T": 1e12}.get(unit)
@@ -382,7 +382,7 @@ def _decimal(digits: str) -> str:
 
 
 def _known_key(field: Key, value: Any) -> str:
-    """What to write for a key that is not known where it stands, with ``value`` below it."""
+    """What to write in place of an unknown key with ``value`` below it."""
     *place, key = field
     name = str(key)
     if not place and isinstance(value, dict) and len(set(value) & set(Job.model_fields)) >= _A_JOB:
@@ -437,7 +437,7 @@ def fields_at(path: Key) -> list[str]:
 
 
 def models_at(path: Key) -> list[type[BaseModel]]:
-    """The classes of what may stand at ``path``. Names that the user chose (inputs, tags) lead nowhere new."""
+    """The classes of values that are allowed at ``path``. A name that the user chose (inputs, tags) adds no class."""
     models: list[type[BaseModel]] = [Job]
     for part in path:
         annotations = [model.model_fields[part].annotation for model in models if part in model.model_fields]

@@ -1,4 +1,4 @@
-"""Names of environment variables that are not a job's to set, or that change what runs in its container.
+"""Names of environment variables that a job must not set, or that change what runs in its container.
 
 The patterns are rows of ``modules/training-job/environment.json``, which Terraform reads too.
 """
@@ -14,17 +14,17 @@ from sagefit.paths import ENVIRONMENT_JSON
 
 
 def reserved(name: str) -> str | None:
-    """Why no job may set a variable of this name; None where it may."""
+    """Why no job may set a variable of this name; None when a job may."""
     return None if name in _table()["own"] else _first("reserved", name)
 
 
 def loads_code(name: str) -> str | None:
-    """What a variable of this name does when it brings other code into the container; None of any other."""
+    """How a variable of this name brings other code into the container; None when it does not."""
     return _first("loads", name)
 
 
 def leads_elsewhere(name: str) -> str | None:
-    """What a variable of this name does when code, packages or requests come from or go elsewhere by it."""
+    """How a variable of this name redirects code, packages or requests to another place; None when it does not."""
     return _first("leads", name)
 
 

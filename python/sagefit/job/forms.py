@@ -1,6 +1,6 @@
 """Fields that may have several forms, such as a text or a mapping: which form a value has, before it is checked.
 
-A value is checked by the rules of its own form alone, so that no complaint is about a form that nobody wrote.
+Only the rules of a value's own form check it. So no error message is about a form that the user did not write.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Tag
 from pydantic_core import PydanticCustomError
 
 WRONG_FORM = "wrong_form"
-"""The error of a value of no form that the field may have; its message says which ones there are."""
+"""The error for a value whose form the field does not allow; its message lists the allowed forms."""
 
 WRONG_FAMILY = "wrong_family"
 
@@ -25,7 +25,7 @@ def either(forms: str) -> Discriminator:
 
 
 def one_of(forms: str, *types: type) -> BeforeValidator:
-    """Refuses at once what is of none of ``types``, for unions of plain values; a boolean is no whole number."""
+    """For unions of plain values: refuses a value of any other type than ``types``; a boolean is no whole number."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
@@ -41,7 +41,7 @@ def of_family() -> Discriminator:
 
 
 def is_tag(part: object) -> bool:
-    """Whether a part of pydantic's location names a form, and no field of the file."""
+    """Whether a part of pydantic's location names a form, not a field of the file."""
     return isinstance(part, str) and part.startswith("<") and part.endswith(">")
 
 

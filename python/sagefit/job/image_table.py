@@ -37,7 +37,7 @@ class Family:
         return max(self.known, key=numbers)
 
     def exact(self, version: str | None) -> str | None:
-        """The version that ``version`` stands for, None being the only one there is; None where the table has none."""
+        """The exact version for ``version``, where None means the only one; None when the table has no such version."""
         if version is None:
             return next(iter(self.versions)) if len(self.versions) == 1 else None
         found = self.aliases.get(version, version)
@@ -72,7 +72,7 @@ def algorithms() -> Mapping[str, Family]:
 
 
 def writes_checkpoints() -> frozenset[str]:
-    """The built-in algorithms that go on where they were after an interruption (SageMaker guide, checkpoints)."""
+    """The built-in algorithms that continue from a checkpoint after an interruption (SageMaker guide, checkpoints)."""
     return frozenset(_table()["writes_checkpoints"])
 
 

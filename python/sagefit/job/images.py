@@ -25,7 +25,7 @@ _OTHER = "any other image is given by image.uri"
 
 
 def image_problems(job: Job) -> Iterator[Problem]:
-    """What is wrong with ``job.image``, but for what depends on the instance (`processor_problems`) or the region."""
+    """Problems of ``job.image``, except those of the instance type (`processor_problems`) and of the region."""
     image = job.image
     ways = ("uri", "repository", "framework", "algorithm", "algorithm_arn")
     given = [way for way in ways if getattr(image, way) is not None]
@@ -92,7 +92,7 @@ def _code_problems(job: Job, way: str) -> Iterator[Problem]:
 
 
 def _strangers(image: Image, way: str) -> Iterator[Problem]:
-    """Fields of another kind of image: they would choose nothing."""
+    """Fields that belong to another kind of image: they would have no effect."""
     homes = {
         ("repository",): ("tag", "digest", "build"),
         ("framework", "algorithm"): ("version",),
@@ -182,7 +182,7 @@ def _known_problems(job: Job, way: str, name: str, families: Mapping[str, Family
 
 
 def _nearest_version(given: str, known: Iterable[str]) -> str:
-    """The version whose numbers are the least away from those of ``given``, the first of them counting most."""
+    """The version whose numbers are nearest to those of ``given``; the first number counts most."""
     wanted = numbers(given)
     newest = max(known, key=numbers)
     if not wanted or wanted > numbers(newest):

@@ -9,10 +9,10 @@ Key = tuple[str | int, ...]
 
 
 class Lines(dict[Key, int]):
-    """The line (from 1) of every key, and what stands there.
+    """The line (from 1) of every key, and the text there.
 
-    ``texts`` are the values that are text. ``plain`` are the letters of all values without quotes: what YAML makes of
-    ``2.10`` or ``yes`` says no more what was written.
+    ``texts`` are the values that are text. ``plain`` is the source text of each value without quotes: after YAML has
+    converted ``2.10`` or ``yes``, the value no longer shows it.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Lines(dict[Key, int]):
         self._older: dict[Key, str] = {}
 
     def rename(self, names: Mapping[str, str], within: str) -> None:
-        """Let keys below ``within`` be found by their newer names too."""
+        """Make keys below ``within`` available under their newer names, too."""
         for key in self:
             if key[0] == within and isinstance(key[-1], str) and key[-1] in names:
                 self._older[(*key[:-1], names[key[-1]])] = key[-1]
@@ -53,7 +53,7 @@ def dotted(field: Key) -> str:
 
 
 def pattern_of(field: Key) -> str:
-    """``field`` as tables have it: every index, and the name of an input or a range, is ``*``.
+    """``field`` in the form of the tables: ``*`` replaces every index and the name of an input or a range.
 
     >>> pattern_of(("attempts", 0, "name")), pattern_of(("inputs", "train", "uri"))
     ('attempts.*.name', 'inputs.*.uri')

@@ -25,7 +25,7 @@ ALWAYS_EXCLUDED = (
 
 
 class LeftOut:
-    """Which files and folders patterns leave out. One that Terraform will not understand leaves out nothing."""
+    """The files and folders that patterns exclude. A pattern that Terraform does not understand excludes nothing."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._files, self._folders = [], []
@@ -69,6 +69,6 @@ def _regex(glob: str) -> str:
 
 
 def _class(piece: str) -> str:
-    """``[!a-z]`` as a regular expression has it, where some characters would mean sets."""
+    """``[!a-z]`` as a regular expression, with characters escaped that would mean sets there."""
     inside = re.sub(r"[\[&|~]|-(?=-)", r"\\\g<0>", piece[1:-1])
     return f"[{'^' + inside[1:] if inside[0] == '!' else inside}]"

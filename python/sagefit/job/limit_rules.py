@@ -1,6 +1,6 @@
-"""Limits that take more than one field to judge; those of a single field are its type's (`sagefit.job.limits`).
+"""Limits that need more than one field; the type of a field checks its own limits (`sagefit.job.limits`).
 
-They are of a job as a whole, not of its processing steps, which have a launcher, metrics and tags of their own or none.
+They apply to the job, not to its processing steps: those have their own launcher, metrics and tags, or none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sagefit.job.model import Job
 
 CODE_CHANNELS = 2
-"""Inputs that a job with code has beside its own: the code, and the launcher."""
+"""Inputs that Sagefit adds to a job with code: the code and the launcher."""
 LAUNCHER_ARGUMENTS = 4
 """What the launcher is told before the script's own arguments, and one more in an isolated container."""
 LAUNCHER_METRICS = 3
@@ -31,7 +31,7 @@ _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (
 
 
 def limit_problems(job: Job) -> Iterator[Problem]:
-    """Everything of a job that is too much of something."""
+    """Every limit that a job exceeds."""
     yield from _inputs(job)
     yield from _code(job)
     yield from _metrics(job)

@@ -1,7 +1,7 @@
-"""How large a field of a job may be, and which letters it may have: ``modules/training-job/limits.json``.
+"""How large a field of a job may be, and which characters it may have: ``modules/training-job/limits.json``.
 
-A row names the field in the job file and in Terraform, its bound, and where the bound comes from. Both rule books read
-it: the module's validations, and here the types of the job file and the rules between its fields.
+A row names the field in the job file and in Terraform, its bound, and the source of the bound. The module's validations
+read the table, and here the types of the job file and the rules between its fields.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sagefit.paths import LIMITS_JSON
 
 
 class Limit(NamedTuple):
-    """One row. ``least`` and ``most`` count what ``of`` says; ``words`` say which texts ``pattern`` lets through.
+    """One row. ``least`` and ``most`` count what ``of`` names; ``words`` describes the texts that ``pattern`` allows.
 
-    The parts of ``field`` are those of the job file, with ``*`` for every entry of a list and every key of a mapping,
-    and ``value`` behind that for what stands under the key.
+    The parts of ``field`` are those of the job file. ``*`` stands for every entry of a list and every key of a mapping,
+    and ``value`` after it for the value under the key.
     """
 
     field: str
@@ -48,7 +48,7 @@ def most(field: str) -> int:
 
 
 def in_job_words(text: str) -> str:
-    """A message of the module with the job file's names for its fields.
+    """A message of the module, with the field names of the job file.
 
     >>> in_job_words("resources.poll_seconds, channels[*].s3_uri: too many")
     'resources.poll_interval, inputs[*].uri: too many'

@@ -20,7 +20,7 @@ from sagefit.nearest import did_you_mean
 from sagefit.paths import JOBS, display
 
 _SUFFIXES = (".yaml", ".yml")
-# A job's name on a line of its own, as nearly every file has it; anything else that may be one goes through YAML.
+# A job's name on a line of its own, as in nearly every file; YAML reads any other line that may be a name.
 _PLAIN_NAME = re.compile(r"^name:[ \t]+([a-z0-9-]+)[ \t]*(?:#.*)?$", re.MULTILINE)
 _OTHER_NAME = re.compile(r"""^(?:name|["'{?&!]|---)""", re.MULTILINE)
 
@@ -38,8 +38,8 @@ def job_names() -> list[str]:
 def load_job(reference: str | Path, names: JobNames | None = None, *, uploads: bool = True) -> Job:
     """The job that ``reference`` names: a name in ``jobs/`` or the path of a YAML file.
 
-    ``names`` is for those who load many: one object for all, and each folder is read once. With ``uploads=False`` the
-    code and the local data are not looked at, as for a job that is only watched, stopped or destroyed.
+    To load several jobs, pass the same ``names`` to every call: each folder is then read once. ``uploads=False`` skips
+    the checks of code and local data, as for a job that is only watched, stopped or destroyed.
     Raises SagefitError (exit code 2) that lists every problem with file, line, field, rule and knob.
     """
     path = _find(str(reference))
@@ -79,7 +79,7 @@ def _find(reference: str) -> Path:
 
 
 def _name_of(path: Path) -> str:
-    """The name a file gives its job; the file's own name when it gives none or cannot be read."""
+    """The job's name in a file; the file's own name when the file has none or cannot be read."""
     try:
         text = text_of(path)
         if plain := _PLAIN_NAME.search(text):

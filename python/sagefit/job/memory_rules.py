@@ -25,7 +25,7 @@ _OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offlo
 
 
 def memory_problems(job: Job) -> Iterator[Problem]:
-    """Everything wrong with the memory block of ``job`` that its types do not show."""
+    """Every problem of the memory block of ``job`` that its types do not find."""
     memory = job.memory
     if memory is None:
         return

@@ -20,11 +20,11 @@ _EVERYWHERE = (
     "bad escape (end of pattern)",
     "nothing to repeat",
 )
-"""Faults in all dialects. Others are Python's alone, and SageMaker does not say which dialect its own is."""
+"""Errors in every dialect. Other errors exist only in Python, and SageMaker does not document its own dialect."""
 
 
 def metric_problems(job: Job) -> Iterator[Problem]:
-    """Regular expressions that are none in any dialect."""
+    """Metrics whose regular expression is invalid in every dialect."""
     for index, metric in enumerate(job.metrics):
         try:
             re.compile(metric.regex)
@@ -36,7 +36,7 @@ def metric_problems(job: Job) -> Iterator[Problem]:
 
 
 def has_no_group(regex: str) -> bool:
-    """Whether ``regex`` is one and has no group."""
+    """Whether ``regex`` is valid and has no group."""
     try:
         return re.compile(regex).groups == 0
     except re.error:

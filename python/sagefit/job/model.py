@@ -171,7 +171,7 @@ class Attempt(Fields):
     @model_validator(mode="before")
     @classmethod
     def _newer_names(cls, given: Any) -> Any:
-        """Fields that earlier versions called otherwise in an attempt than in ``resources``."""
+        """Fields that had another name in an attempt than in ``resources`` in earlier versions."""
         if not isinstance(given, dict):
             return given
         for older, newer in OLDER_NAMES.items():
@@ -241,14 +241,14 @@ class Job(Fields):
 
     @property
     def written_attempts(self) -> list[Attempt] | None:
-        """The attempts of the file; None where Sagefit makes them. For groups it chooses nothing: they are one."""
+        """The attempts of the file; None when Sagefit makes them. Instance groups leave no choice: one attempt."""
         if self.attempts != "auto":
             return self.attempts
         return [Attempt(name="main")] if self.resources.instance_groups else None
 
     @property
     def uploads(self) -> list[Upload]:
-        """What Terraform ships from this machine: code and local data, those of the steps too."""
+        """What Terraform uploads from this machine: code and local data, also those of the steps."""
         found = [self._code(("code",), "code", self.code)] if self.code else []
         found += [self._data(("inputs", n), f"input {n}", c) for n, c in sorted(self.channels.items()) if c.is_local]
         for index, step in enumerate(self.processing):
@@ -280,7 +280,7 @@ class Job(Fields):
         return (self.path.parent / relative).resolve()
 
     def line(self, field: Key) -> int | None:
-        """The line of ``field`` in the file, or of what stands around it."""
+        """The line of ``field`` in the file, or of the nearest field around it."""
         return self._lines.of(field)
 
     def line_exactly(self, field: Key) -> int | None:
@@ -288,13 +288,13 @@ class Job(Fields):
         return self._lines.get(field)
 
     def written(self, field: Key) -> str | None:
-        """The letters of a value without quotes, as they stand in the file; None for any other."""
+        """The text of an unquoted value, as it is in the file; None for any other value."""
         return self._lines.plain.get(field)
 
     def refusal(self, found: list[Problem]) -> SagefitError:
-        """The error about what later rooms find wrong with the file, with its lines."""
+        """The error for problems that later parts of Sagefit find in the file, with its lines."""
         return refusal(self.path, self._lines, found)
 
     def told(self, found: list[Problem]) -> list[str]:
-        """What later rooms find, with its lines, for a screen."""
+        """Problems that later parts of Sagefit find in the file, with its lines, to print."""
         return told(self.path, self._lines, found)

@@ -1,7 +1,7 @@
-"""What other tools call the fields and values of a job file, so that who comes from them is told the name here.
+"""The names that other tools use for fields and values of a job file, to tell their users the name in Sagefit.
 
-``other_names.yaml`` has them, by place. Names that the planner reads as hyperparameters and their values stand here.
-A name that is the same but for case and signs between words is found without a list.
+``other_names.yaml`` lists them by place. This module lists the names that the planner reads as hyperparameters, and
+their values. A name that differs only in case and signs between words needs no list.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ _PLANNER: dict[str, dict[str, Any]] = {"memory.optimizer": OPTIMIZERS, "memory.a
 
 
 def place_of(place: Key, name: str) -> str | None:
-    """Where ``name``, an unknown key at ``place``, has its home, as a path from there or from the top."""
+    """The right place for ``name``, an unknown key at ``place``: a path from there or from the top."""
     home = _tables()["places"].get(pattern_of(place), {}).get(plain(name))
     return home.removeprefix(f"{place[-1]}.") if home and place else home
 
 
 def value_of(field: Key, given: str, known: Iterable[str]) -> str | None:
-    """What ``given`` is called here; None where nothing here is the same."""
+    """The name of ``given`` in Sagefit; None when Sagefit has no equal value."""
     same = [name for name in known if plain(name) == plain(given)]
     if same:
         return same[0]
@@ -93,7 +93,7 @@ def value_of(field: Key, given: str, known: Iterable[str]) -> str | None:
 
 @cache
 def _tables() -> dict[str, dict[str, dict[str, str]]]:
-    """``places`` and ``values``, each by the pattern of its field, and there by the other name without its signs."""
+    """``places`` and ``values``: field pattern -> other tool's name (without signs) -> name in Sagefit."""
     written = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     tables = {
         kind: {

@@ -83,7 +83,7 @@ def context_digest(job: Job) -> str:
 
 
 def pin_note(job: Job) -> str | None:
-    """What a reader of a render or a plan should know of the image that ``job`` builds; None where all is well."""
+    """What a reader of a render or a plan should know about the image that ``job`` builds; None when all is well."""
     if job.image.build is None:
         return None
     pinned = load_pin(job)

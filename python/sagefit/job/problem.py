@@ -1,4 +1,4 @@
-"""What is wrong with a job file, and how it is said: file, line, field, rule and knob."""
+"""Problems of a job file and their message: file, line, field, rule and knob."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_GIVEN = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with a job file. A short text that stands at ``field`` is shown with it, unless ``alone``."""
+    """One problem of a job file. A short text at ``field`` is shown with it, unless ``alone`` is set."""
 
     field: Key
     message: str
@@ -59,7 +59,7 @@ def told(path: Path, lines: Lines, found: Sequence[Problem]) -> list[str]:
 
 
 def _given(lines: Lines, problem: Problem) -> str:
-    """The text that is written at the field, where the message does not say it. Environments are never shown."""
+    """The text at the field, unless the message contains it. Environment variables are never shown."""
     text = lines.texts.get(problem.field, "") if "environment" not in problem.field else ""
     if not text or problem.alone or len(text) > _MOST_GIVEN or "\n" in text:
         return ""
@@ -69,5 +69,5 @@ def _given(lines: Lines, problem: Problem) -> str:
 
 
 def _cut(message: str) -> str:
-    """Without the ends of words that fill the screen."""
+    """The message with very long words cut."""
     return _ENDLESS.sub(lambda word: f"{word[0][:_SHOWN]}... ({len(word[0]):,} characters)", message)

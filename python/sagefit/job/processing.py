@@ -1,7 +1,7 @@
 """What is wrong with the processing steps of a job, and with what takes their outputs.
 
-A step is a container with an image, code and data, as the job itself is: it is looked at as a job of its own, and what
-is said here holds for steps alone. Sources: the CreateProcessingJob API reference; ``modules/training-job``'s
+A step is a container with an image, code and data, like the job itself. So a step is checked as a job of its own, and
+this module adds the rules for steps only. Sources: the CreateProcessingJob API reference; ``modules/training-job``'s
 ``processing.json`` for instance types.
 """
 
@@ -83,7 +83,7 @@ def _as_job(job: Job, step: Step) -> Job:
 
 
 def _own(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
-    """What holds for steps and not for training jobs."""
+    """Rules for steps that do not apply to training jobs."""
     ml_type = step.resources.instance_type
     if ml_type in no_processing():
         message = f"SageMaker runs no processing jobs on {ml_type} (API: ProcessingInstanceType)"

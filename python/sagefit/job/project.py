@@ -13,7 +13,7 @@ from sagefit.errors import SagefitError
 from sagefit.paths import JOBS, PLATFORMS, ROOT, display, home
 
 KERNEL = tuple(Path(folder) for folder in ("/proc", "/dev", "/sys"))
-"""What lies there is no data: reading it may never end, or tells of other processes."""
+"""Files there are no data: reading one may never end, or may show data of other processes."""
 
 MARK = ".sagefit-tree"
 """A file at the top of a tree that was taken out of a repository, where a checkout has ``.git``."""
@@ -25,7 +25,7 @@ _DECLARED = f'variable "{FIELD}" {{\n  type    = set(string)\n  default = []\n}}
 
 
 def project_of(job_file: Path) -> Path:
-    """The Git checkout around a job file; without one its project, which is the folder around ``jobs/`` or its own."""
+    """The Git checkout around a job file; else its project: the folder around ``jobs/``, or its own folder."""
     for folder in job_file.parents:
         if (folder / ".git").exists() or (folder / MARK).exists():
             return folder
@@ -55,7 +55,7 @@ def inside(path: Path, folders: tuple[Path, ...]) -> bool:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, _modified: int) -> tuple[Path, ...]:
-    """Terraform reads its own language; a configuration of one variable needs no init."""
+    """Let Terraform itself read its language; a configuration of one variable needs no ``terraform init``."""
     from sagefit import toolchain  # few jobs come here, and it takes longer to load than to size one
 
     with tempfile.TemporaryDirectory(prefix="sagefit-") as folder:

@@ -1,4 +1,4 @@
-"""What a job file may say and rarely means: told with the sizing and with every plan, and never refused."""
+"""Values in a job file that are valid but rarely intended: shown with the sizing and every plan, never refused."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sagefit.job.values import as_text
 
 _WORDS = ("true", "false")
 _SHORT = 60
-"""Seconds below which no training ends that is worth an instance's start."""
+"""Seconds: a training that is worth the start of an instance takes at least this long."""
 _ECR = r"\d{12}\.dkr\.ecr\.|public\.ecr\.aws/"
 
 
 def remarks(job: Job) -> Iterator[Problem]:
-    """Each with its field, what it does as it is written, and what may be meant."""
+    """Each remark with its field, the effect of the value as written, and what the user may have meant."""
     yield from _image(job)
     yield from _addresses(job)
     yield from _durations(job)
@@ -82,7 +82,7 @@ def _values(job: Job) -> Iterator[Problem]:
 
 
 def _value(field: Key, name: str, value: object, written: str | None) -> Iterator[Problem]:
-    """A value that YAML, or the way to the script, makes something else of."""
+    """A value that YAML, or the way to the script, changes."""
     passed = as_text(value)  # type: ignore[arg-type]
     if isinstance(value, bool) and written and written.casefold() not in _WORDS:
         message = f"YAML reads {written} as {passed}, and the script gets '{passed}'"

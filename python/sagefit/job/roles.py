@@ -1,6 +1,6 @@
-"""What a job's own execution role may use of S3: what the platform shares with its jobs, and what is the job's own.
+"""What a job's own execution role may use in S3: what the platform shares with its jobs, and the job's own objects.
 
-The role itself is made by ``modules/training-job/execution-role.tf``; its rules are asked here first, with the lines of
+``modules/training-job/execution-role.tf`` creates the role. This module checks its rules first, and names the lines of
 the job file.
 """
 
@@ -17,7 +17,7 @@ _SHARED = 'or set resources.role to "shared" if the role of all jobs may use it'
 
 
 def has_own_role(job: Job) -> bool:
-    """Whether the job asks for a role of its own: by choice, or without a warm pool of the platform."""
+    """Whether the job gets a role of its own: because its file says so, or because it uses no pool of the platform."""
     resources = job.resources
     return (resources.role or ("shared" if isinstance(resources.warm_pool, str) else "own")) == "own"
 
@@ -25,7 +25,7 @@ def has_own_role(job: Job) -> bool:
 def role_problems(
     job: Job, *, possible: bool, readable: Collection[str], writable: Collection[str]
 ) -> Iterator[Problem]:
-    """What a job names and its own role may not use.
+    """What a job names although its own role may not use it.
 
     Args:
         job: The job.

@@ -1,7 +1,7 @@
 """Rules between fields, and rules about the world outside the file: paths, instance types, secrets.
 
 Each rule yields problems of the form (field, what is wrong and why, which knob to turn). The Terraform module
-checks the same limits for those who use it without Python; here they come with the job file's own field names.
+checks the same limits for users without Python; the messages here use the field names of the job file.
 Sources: the CreateTrainingJob API reference; the SageMaker developer guide on spot training, warm pools, input modes.
 """
 
@@ -37,7 +37,7 @@ _OWN_CHANNELS = {"code", "sagefit"}
 
 
 def problems(job: Job) -> Iterator[Problem]:
-    """Everything wrong with ``job`` that its types alone do not show."""
+    """Every problem of ``job`` that its types alone do not find."""
     yield from image_problems(job)
     yield from processor_problems(job, _types(job))
     yield from _code(job)
@@ -261,7 +261,7 @@ def _resources(job: Job) -> Iterator[Problem]:
 
 
 def _choice(job: Job) -> Iterator[Problem]:
-    """With ``attempts: auto`` Sagefit makes the choices that the file leaves open; it needs something to go by."""
+    """With ``attempts: auto`` Sagefit makes the choices that the file leaves open; so it must know what is trained."""
     written = job.resources.instance_type
     known = job.memory is not None and (job.memory.model is not None or job.memory.trace is not None)
     if not known and (written == "auto" or (isinstance(written, list) and len(written) > 1)):

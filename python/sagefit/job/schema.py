@@ -34,7 +34,7 @@ def schema() -> dict[str, Any]:
 
 
 def _put_limits(node: Any) -> None:
-    """Pydantic leaves limits of what may be text beside it, in its own words; they belong to the number."""
+    """Move limits to the number: for a value that may be text, pydantic puts them beside it, under its own names."""
     for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _put_limits(inner)
     if isinstance(node, dict) and "anyOf" in node:

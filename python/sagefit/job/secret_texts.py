@@ -1,7 +1,7 @@
 """Credentials in text files: our own few patterns, and those of the library detect-secrets.
 
-Of the library only the patterns are used. Its own scanner asks services whether a secret is still valid, which would
-send it there, and takes a hundred times as long.
+Sagefit uses only the patterns of the library. The library's own scanner asks services whether a secret is still valid.
+That would send the secret there, and takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SMALL = 256 * 1024
 MOST = 8 * 1024 * 1024
 """Bytes that are read of one upload, the smallest files first; that takes some seconds."""
 
-# Words before any value, any address, and forms that ordinary text and data have too.
+# Detectors left out: they match words before any value, any address, or forms that ordinary text and data have too.
 _LOOSE = {
     "ArtifactoryDetector", "CloudantDetector", "DiscordBotTokenDetector", "IbmCloudIamDetector", "IbmCosHmacDetector",
     "IPPublicDetector", "SoftlayerDetector",
@@ -46,7 +46,7 @@ def secrets_in(paths: Iterable[Path]) -> dict[Path, tuple[int, str]]:
 
 @lru_cache(maxsize=4096)
 def _first(path: Path, _size: int, _modified: int) -> tuple[int, str] | None:
-    """Size and time are there for the cache. What may not be read is told by Terraform."""
+    """Size and time are part of the cache's key. Terraform reports a file that may not be read."""
     data = b"\0"
     with suppress(OSError):
         data = path.read_bytes()
@@ -60,7 +60,7 @@ def _first(path: Path, _size: int, _modified: int) -> tuple[int, str] | None:
 
 
 def _start(pattern: re.Pattern[str], text: str) -> int | None:
-    """Where a match begins that stands alone and is no template for one."""
+    """The start of the first match that is no part of a longer word and no template for a secret."""
     for match in pattern.finditer(text):
         start, end = match.span()
         joined = _WORD.fullmatch(text[start : start + 1]) and _WORD.fullmatch(text[start - 1 : start] or " ")

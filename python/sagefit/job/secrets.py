@@ -16,7 +16,7 @@ _SECRET_NAME = {"password", "passwd", "secret", "token", "apikey", "credential",
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether a value is shaped like a credential, or is a long word under a name that says so.
+    """Whether a value has the form of a credential, or is a long word under a name such as ``password``.
 
     References (ARNs, paths, ``s3://``) and numbers are not secrets.
     """
@@ -30,14 +30,14 @@ def looks_secret(name: str, value: str) -> bool:
 
 
 def secret_file(path: str) -> str | None:
-    """What a file is that holds credentials or a state, told by its path with slashes; None for any other."""
+    """The kind of a file that holds credentials or a state, by its path with slashes; None for any other file."""
     if not _any_file().search(path):
         return None
     return next(what for what, pattern in _table()["files"].items() if re.search(f"(?i){pattern}", path))
 
 
 def secret_texts() -> dict[str, re.Pattern[str]]:
-    """What credentials are that text can hold, with their patterns, which begin with what stands before them."""
+    """The kinds of credentials in text, each with its pattern; a pattern also matches the character before."""
     return {what: re.compile(_at_start(pattern)) for what, pattern in _table()["contents"].items()}
 
 

@@ -71,7 +71,7 @@ def text_of(path: Path) -> str:
 
 
 def _compose(text: str) -> yaml.Node | None:
-    """The nodes of ``text`` by the parser in C where PyYAML has one; the slow one says better what is wrong."""
+    """The nodes of ``text``, from PyYAML's parser in C if it has one; the slow parser gives better error messages."""
     if yaml.__with_libyaml__ and len(text) <= _MOST_FOR_C:
         with suppress(yaml.YAMLError, UnicodeError):
             return yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -79,7 +79,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _check_aliases(file: str, root: yaml.Node) -> None:
-    """Refuse aliases of aliases that a few lines make gigabytes of. Each node is counted once, before any is built."""
+    """Refuse aliases of aliases, with which a few lines can expand to gigabytes. Each node is counted once, unbuilt."""
     sizes: dict[int, int] = {}
     shared: list[yaml.Node] = []
 
@@ -108,7 +108,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
-    """Refuse text that no file can hold or no screen shows, and numbers that nobody can mean."""
+    """Refuse text that no file can hold or no screen shows, and numbers that nobody can intend."""
     _check_text(where, node.value)
     if node.tag.rpartition(":")[2] in ("int", "float") and len(node.value) > _LONGEST_NUMBER:
         message = f"{where}: {_start_of(node.value)} is a number of {len(node.value):,} characters"

@@ -1,4 +1,4 @@
-"""Rules of the ``tuning`` block, within it and towards the rest of the job file.
+"""Rules of the ``tuning`` block: between its own fields, and with the rest of the job file.
 
 Sources: CreateHyperParameterTuningJob (API); "Resource limits for automatic model tuning" and "Define hyperparameter
 ranges" of the SageMaker developer guide (DG).
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 MOST_NAME = 32
 EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
-"""Where Hyperband looks for the most that a training job may use (API, HyperbandStrategyConfig)."""
+"""The hyperparameters that tell Hyperband the most that a training job may use (API, HyperbandStrategyConfig)."""
 
 
 def own_hyperparameters(job: Job) -> int:
-    """How many hyperparameters a trial has beside those of the job: the objective, and what starts the launcher."""
+    """How many hyperparameters a trial has in addition to the job's: the objective, and those for the launcher."""
     return 4 if job.code else 1
 
 
@@ -200,7 +200,7 @@ def _not_with(job: Job) -> Iterator[Problem]:
 
 
 def _arguments(job: Job) -> Iterator[Problem]:
-    """With tuning they travel as one hyperparameter, in JSON as Terraform writes it."""
+    """With tuning the arguments are passed as one hyperparameter, in JSON as Terraform writes it."""
     if job.code is None:
         return
     isolated = ["--isolated"] if job.resources.network_isolation else []

@@ -31,7 +31,7 @@ _IN_S3 = "copy the data to S3 and give its s3:// uri"
 
 
 def upload_problems(job: Job) -> Iterator[Problem]:
-    """Everything wrong with what ``job`` uploads, told by where it lies and by names: no file is opened."""
+    """Every problem of the uploads of ``job`` that paths and names show: no file is opened."""
     for upload in job.uploads:
         misplaced = _misplaced(job, upload)
         if misplaced:
@@ -53,7 +53,7 @@ def check_texts(job: Job) -> None:
 
 
 def outside_problems(job: Job, folders: Iterable[str]) -> Iterator[Problem]:
-    """Uploads from outside of the project that the platform as it is applied, with ``folders``, does not allow."""
+    """Uploads from outside of the project that the applied platform, with its ``folders``, does not allow."""
     allowed = (project_of(job.path), *(Path(folder) for folder in folders))
     for upload in job.uploads:
         if not inside(upload.path, allowed):
@@ -72,7 +72,7 @@ def not_local(field: Key, source: Source) -> Iterator[Problem]:
 
 
 def _is_there(upload: Upload) -> bool:
-    """Whether there is something to look at; what is missing is told by the rules of its field."""
+    """Whether the upload exists; the rules of its field report a missing one."""
     with suppress(OSError, ValueError):  # what no file system can hold
         return upload.path.is_dir() or (not upload.is_code and upload.path.exists())
     return False
@@ -120,7 +120,7 @@ def _inside(job: Job, upload: Upload) -> Iterator[Problem]:
 
 
 def _links(job: Job, upload: Upload, found: Look) -> Iterator[Problem]:
-    """A link may lead to a file: of the code's folder, and of an input anywhere in the project."""
+    """A link must lead to a file: for code in the code's folder, for an input anywhere in the project."""
     place = "the folder" if upload.is_code else "the project"
     folders = (upload.path,) if upload.is_code else (upload.path, project_of(job.path))
     for name in found.links:
@@ -155,7 +155,7 @@ def _named_secrets(job: Job, upload: Upload, found: Look) -> Iterator[Problem]:
 
 
 def _secrets(upload: Upload, found: Sequence[tuple[str, str, str]], first: str = "") -> Iterator[Problem]:
-    """``found``: where to look, the name of the file, and what it is. ``first``: what helps before all else."""
+    """``found``: the place, the name of the file, and the kind of secret. ``first``: the remedy to try first."""
     if not found:
         return
     said = [f"{what}, {where}" for where, _, what in found[:_MOST_NAMED]]

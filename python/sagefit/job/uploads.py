@@ -1,4 +1,4 @@
-"""What of a file or folder on this machine is uploaded, and what in it is not for a bucket.
+"""Which files of a file or folder on this machine are uploaded, and which must not be.
 
 Patterns are those of Terraform's ``fileset``, which uploads what they do not leave out.
 """
@@ -24,10 +24,10 @@ _MOST_SEEN = 100_000  # entries of a folder
 
 @dataclass(frozen=True)
 class Upload:
-    """A file or folder that a job has uploaded: local data, or code, of which ``always`` leaves files out.
+    """A file or folder that a job uploads: local data, or code, from which ``always`` excludes files.
 
-    ``written`` is its path as it stands in the job file at ``field``, ``exclude`` and ``allowed`` are the lists beside
-    it. ``allowed`` names files that look like secrets and are none.
+    ``written`` is its path as the job file has it at ``field``; ``exclude`` and ``allowed`` are the lists beside it.
+    ``allowed`` names files that look like secrets but are none.
     """
 
     what: str
@@ -111,7 +111,7 @@ def shipped(root: Path, exclude: Iterable[str]) -> list[Path]:
 
 
 def look(root: Path, exclude: Iterable[str]) -> Look:
-    """Look once through what is uploaded of ``root``, level by level, so that what lies near is found first.
+    """Look once through the uploaded files of ``root``, level by level, so that files near ``root`` come first.
 
     Links to folders and what is left out are not followed. ``root`` itself is not foreign: the job file names it.
     """

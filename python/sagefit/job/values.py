@@ -90,7 +90,7 @@ def _duration(text: str) -> int | None:
 
 
 def durations_meant(text: str) -> list[str]:
-    """What people may mean by a duration in the words of another tool; nothing where that is unknown.
+    """What people may mean by a duration in the notation of another tool; an empty list when it is unknown.
 
     >>> durations_meant("4 hours"), durations_meant("PT1H30M"), durations_meant("1-12:00:00"), durations_meant("0:30")
     (['4h'], ['1h30m'], ['1d12h'], ['30m', '30s'])

@@ -1,6 +1,6 @@
-"""Faults of YAML in the words of who writes it: the line where something is missing, and what to write there.
+"""YAML errors in words that an author understands: the line where something is missing, and what to write there.
 
-PyYAML says where it could not go on, which is often the line below the fault, and in the words of its grammar.
+PyYAML names the line where it could not continue, often the line below the error, and uses terms of its grammar.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Fault(NamedTuple):
 
 
 def fault_of(error: yaml.MarkedYAMLError, text: str) -> Fault:
-    """``error`` about ``text``, with the line at fault and what to do where that can be told."""
+    """``error`` about ``text``, with the wrong line and the remedy when they can be determined."""
     rows = text.split("\n")
     if conflict := _CONFLICT.search(text):
         line = text.count("\n", 0, conflict.start()) + 1
@@ -63,7 +63,7 @@ def fault_of(error: yaml.MarkedYAMLError, text: str) -> Fault:
 
 
 def trap_in(node: yaml.ScalarNode, key_line: int, in_list: bool) -> Fault | None:
-    """What YAML takes for text without a complaint, and nobody means so: a value without quotes."""
+    """A value without quotes that YAML accepts as text although nobody intends that."""
     start = node.start_mark.line + 1
     value = node.value
     if start > key_line and not in_list and re.match(r"-(?=[^\s\d-])", value):

@@ -1,6 +1,6 @@
 """Reads a job back from the definition of its state machine, which modules/training-job has written.
 
-The words are those of a job file, so that a reviewer of a job file reads what he knows.
+The result uses the words of a job file, which a reviewer already knows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ OWN_VARIABLE = "SAGEFIT_ATTEMPT"
 class Definition:
     """A job as its state machine runs it. ``words`` are fields of a job file with their values, in its order.
 
-    ``shared`` is the rest of the machine, which is the same for all jobs of one version of Sagefit; ``strange`` are
-    states that Sagefit does not write.
+    ``shared`` is the rest of the machine, which is the same for all jobs of one version of Sagefit. ``strange`` lists
+    the states that Sagefit does not write.
     """
 
     name: str
@@ -120,7 +120,7 @@ _PER_ATTEMPT = {
 
 
 def _different(request: dict[str, Any], first: dict[str, Any]) -> Iterator[str]:
-    """Parts that Sagefit writes alike for all attempts and that are not."""
+    """Parts that differ although Sagefit writes them alike for all attempts."""
     for key in {*request, *first} - _PER_ATTEMPT:
         if request.get(key) != first.get(key):
             yield key

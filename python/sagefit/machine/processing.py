@@ -79,7 +79,7 @@ def _of_step(request: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _less_protected(request: dict[str, Any], training: dict[str, Any]) -> Iterator[str]:
-    """Parts that Sagefit writes alike for steps and training jobs and that are not."""
+    """Parts that differ although Sagefit writes them alike for steps and training jobs."""
     network = request.get("NetworkConfig") or {}
     for field in ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "VpcConfig"):
         if network.get(field) != training.get(field):

@@ -58,7 +58,7 @@ def search(request: dict[str, Any]) -> Tuning | None:
 
 
 def different(asked: dict[str, dict[str, Any]], attempt: str) -> Iterator[str]:
-    """The search, where that of an attempt is another than that of the first."""
+    """The search of an attempt when it differs from that of the first attempt."""
     field = "HyperParameterTuningJobConfig"
     if asked[attempt].get(field) != next(iter(asked.values())).get(field):
         yield field

@@ -47,8 +47,8 @@ def quantile(ratios: Iterable[float], level: float = LEVEL) -> float:
 def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> float:
     """Upper bound over point estimate for the memory of one GPU, at least 1.
 
-    A group of its own may be narrower than all runs together; a group that is borrowed may not. An unknown stack
-    gets the widest bound of its method, as it gets the worst point.
+    The workload's own group may have a narrower bound than all runs together; a group of other workloads may not. An
+    unknown stack gets the widest bound of its method, as it gets the worst point.
     """
     if isinstance(workload.model, Measured):
         return MEASURED

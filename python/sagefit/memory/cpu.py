@@ -1,7 +1,7 @@
-"""Peak memory of a host whose CPU trains, by phase and part, in bytes: there is no GPU, and all tensors are the host's.
+"""Peak memory of a host whose CPU trains, by phase and part, in bytes: without a GPU the host holds all tensors.
 
-Tensors are those of a GPU, with what differs there: no CUDA context, another allocator, an optimizer that takes one
-parameter after the other, and attention that keeps its scores when it drops some of them.
+Tensors are those of a GPU, with these differences: no CUDA context, another allocator, an optimizer that updates one
+parameter after the other, and attention that keeps its scores when it uses dropout.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def together(on_host: Phases, workload: Workload, placement: Placement) -> Phase
 
 
 def _kept(step: dict[str, float]) -> dict[str, float]:
-    """What of the optimizer's step is there between two steps."""
+    """The memory of the optimizer's step that stays between two steps."""
     return {part: size for part, size in step.items() if part not in ("gradients", "temporaries", "allocator")}
 
 

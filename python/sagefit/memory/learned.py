@@ -1,9 +1,9 @@
-"""What earlier runs of a job measured, in place of what is only predicted.
+"""Uses measurements of earlier runs of a job in place of predictions.
 
-A peak counts for a job of the same code and the same hyperparameters, but for those that leave memory alone and those
-that the planner understands. Where the planner's input is the same too, the peak replaces the prediction. Elsewhere
-measured over predicted corrects it: what a formula gets wrong about a model and its software, it gets wrong at every
-batch.
+A peak counts for a job with the same code and the same hyperparameters. Hyperparameters that do not change memory, or
+that the planner understands, may differ. When the planner's input is also the same, the peak replaces the prediction.
+Otherwise the ratio of measured to predicted corrects the prediction, because the error of a formula for a model and its
+software is the same at every batch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sagefit.memory.workload import Estimate, Measured, Peak, Placement, Predict
 Resource = Literal["gpu", "host"]
 Predict = Callable[[Workload, Placement], Prediction | None]
 
-#: A correction outside of these says that the job file describes something else than what ran.
+#: A correction outside of these bounds means that the job file describes something else than what ran.
 LEAST, MOST = 0.5, 4.0
 
-#: Of these the prediction may differ and the ratio still tell of it: remedies change them.
+#: The ratio still applies when these fields differ: remedies change them.
 _SCALE = (
     "micro_batch",
     "accumulation",
@@ -52,9 +52,10 @@ _NAMES: dict[Resource, str] = {"gpu": "GPU memory", "host": "host memory"}
 def with_peaks(
     job: Job, hyperparameters: Mapping[str, object], read: Callable[[Job, Mapping[str, object]], Workload]
 ) -> Workload:
-    """The workload that ``read`` makes of ``hyperparameters``, with the peaks that tell of it.
+    """The workload that ``read`` makes of ``hyperparameters``, with the measured peaks that apply to it.
 
-    Without a model, a peak of exactly this is one: ``family: measured``. A job without a file of peaks costs nothing.
+    Without a model, a peak of exactly this workload becomes the model (``family: measured``). A job without a file of
+    peaks costs no time.
     """
     workload = read(job, hyperparameters)
     records = load(job)
@@ -75,7 +76,7 @@ def with_peaks(
 
 
 def _others(job: Job, hyperparameters: Mapping[str, Any], *, described: bool) -> dict[str, str]:
-    """Those that may change memory in a way that the planner does not know; all, where it knows of no model."""
+    """Hyperparameters that may change memory in a way unknown to the planner; without a model that is all of them."""
     known = {name_of(job, knob, hyperparameters) for knob in get_args(Knob)} if described else set()
     return {
         name: as_text(value)
@@ -85,7 +86,7 @@ def _others(job: Job, hyperparameters: Mapping[str, Any], *, described: bool) ->
 
 
 def _peak(job: Job, record: Record, read: Callable[[Job, Mapping[str, object]], Workload]) -> Peak | None:
-    """None for what the job file cannot describe any more."""
+    """The peak of a record; None when the job file can no longer describe what ran."""
     if record.outcome not in _OUTCOMES:
         return None
     try:
@@ -97,7 +98,7 @@ def _peak(job: Job, record: Record, read: Callable[[Job, Mapping[str, object]], 
 
 
 def _from_peaks(workload: Workload, found: tuple[Peak, ...]) -> Workload:
-    """A model where the job file has none; only whole peaks will do, and all of one kind of host."""
+    """A model for a job file that has none. It needs complete peaks, all of one kind of host."""
     same = [p for p in found if p.host_gib and _facts(p.workload, "host") == _facts(workload, "host")]
     whole = [p for p in same if not p.died_of and (p.gpu_gib is not None) == bool(p.placement.gpus)]
     notes = list(workload.notes)
@@ -115,7 +116,7 @@ def _from_peaks(workload: Workload, found: tuple[Peak, ...]) -> Workload:
 
 @dataclass(frozen=True)
 class _Told:
-    """A peak of one resource in GiB beside what is predicted for it."""
+    """A measured peak of one resource in GiB, and the prediction for it."""
 
     peak: Peak
     gib: float
@@ -127,7 +128,7 @@ class _Told:
 
 
 def corrected(prediction: Prediction, workload: Workload, placement: Placement, predict: Predict) -> Prediction:
-    """``prediction`` with what the peaks of ``workload`` tell of it; ``predict`` is the formula alone."""
+    """``prediction`` corrected by the peaks of ``workload``; ``predict`` is the formula alone."""
     host, note, exact = _learn("host", prediction, workload, placement, predict)
     gpu, gpu_note, gpu_exact = _learn("gpu", prediction, workload, placement, predict)
     notes = (*prediction.assumptions, *filter(None, (gpu_note, note)))
@@ -138,7 +139,7 @@ def corrected(prediction: Prediction, workload: Workload, placement: Placement, 
 def _learn(
     resource: Resource, prediction: Prediction, workload: Workload, placement: Placement, predict: Predict
 ) -> tuple[Estimate | None, str, bool]:
-    """The estimate of one resource, what is to be said of it, and whether it is measured rather than corrected."""
+    """The estimate of one resource, a note about it, and whether it is measured rather than corrected."""
     estimate = _of(prediction, resource)
     if estimate is None or estimate.point <= 0:
         return estimate, "", False
@@ -162,9 +163,9 @@ def _learn(
 
 
 def _shifted(name: str, estimate: Estimate, ran: list[_Told]) -> tuple[Estimate, str]:
-    """The prediction times measured over predicted. The bound widens with the distance from what was measured.
+    """The prediction times measured over predicted. The bound widens with the distance from the measured case.
 
-    Nothing needs more than what a larger one was measured to use.
+    The estimate is at most what a run with a larger prediction was measured to use.
     """
     most = max(ran, key=lambda t: t.ratio)
     ratio = min(max(most.ratio, LEAST), MOST)
@@ -181,7 +182,7 @@ def _shifted(name: str, estimate: Estimate, ran: list[_Told]) -> tuple[Estimate,
 
 
 def _told(peak: Peak, resource: Resource, workload: Workload, placement: Placement, predict: Predict) -> _Told | None:
-    """What ``peak`` tells of ``resource``; None when it is of something else."""
+    """What ``peak`` says about ``resource``; None when the peak is of another resource, placement or workload."""
     gib = peak.gpu_gib if resource == "gpu" else peak.host_gib
     if not gib or peak.died_of not in ("", resource):
         return None
@@ -192,7 +193,7 @@ def _told(peak: Peak, resource: Resource, workload: Workload, placement: Placeme
 
 
 def _is_same(peak: Peak, resource: Resource, workload: Workload, placement: Placement) -> bool:
-    """Whether the planner cannot tell the two apart."""
+    """Whether the planner's input is the same for the peak and the workload."""
     shape = (placement.hosts, placement.gpus_per_host)
     return shape == (peak.placement.hosts, peak.placement.gpus_per_host) and _facts(workload, resource) == _facts(
         peak.workload, resource
@@ -200,7 +201,7 @@ def _is_same(peak: Peak, resource: Resource, workload: Workload, placement: Plac
 
 
 def _facts(workload: Workload, resource: Resource) -> Workload:
-    """What decides over ``resource``: how often gradients are accumulated does not, nor on a GPU what loads data."""
+    """The fields that affect ``resource``: not how often gradients accumulate, and for a GPU not how data is loaded."""
     facts = replace(workload, notes=(), peaks=(), accumulation=min(workload.accumulation, 2))
     if resource == "host":
         return facts
@@ -208,7 +209,7 @@ def _facts(workload: Workload, resource: Resource) -> Workload:
 
 
 def _kind(workload: Workload) -> Workload:
-    """What has to be the same for one ratio."""
+    """The fields that must be equal for one ratio to apply."""
     default = {name: getattr(Workload(model=None), name) for name in _SCALE}
     return replace(workload, notes=(), peaks=(), **default)
 

@@ -1,7 +1,7 @@
 """Keeps measured peaks of a job's runs beside the job file: ``jobs/NAME.peaks.json``.
 
-The file is committed with the job: what a plan says of its memory must not depend on whose machine rendered it, nor
-on what a cloud happens to remember. ``sagefit size JOB --runs`` writes it.
+The file is committed with the job, so a plan's memory does not depend on the machine that rendered it, or on what a
+cloud still remembers. ``sagefit size JOB --runs`` writes it.
 """
 
 from __future__ import annotations

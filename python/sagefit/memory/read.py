@@ -1,7 +1,7 @@
-"""From a job file and its hyperparameters to a workload: nothing is left to a default that is not named.
+"""From a job file and its hyperparameters to a workload: every default that is used is named.
 
-A number may stand in the memory block or in a hyperparameter. Where both say something else, the job contradicts
-itself; where an attempt changes a hyperparameter, the attempt is right.
+A number may be in the memory block or in a hyperparameter. If the two differ, the job contradicts itself. If an attempt
+changes a hyperparameter, the value of the attempt counts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _USUAL_LENGTH = 512
 def read(job: Job, hyperparameters: Mapping[str, object] | None = None) -> Workload:
     """The workload of ``job`` with ``hyperparameters``: the job's own, or those merged with an attempt's.
 
-    Its model is the traced one where there is a trace of exactly these inputs, else as `described`, which raises too.
-    Peaks of earlier runs that tell of it come with it. A job that tunes is the most demanding of its trials.
+    The model comes from a trace of exactly these inputs, if there is one; else from `described`. Raises as `described`
+    does. Peaks of earlier runs that apply are included. A job that tunes is read as its most demanding trial.
     """
     return most_demanding(job, job.hyperparameters if hyperparameters is None else hyperparameters, _with_peaks)
 

@@ -1,4 +1,4 @@
-"""Numbers of the planner among hyperparameters: found by name, held against the memory block, refused with lines."""
+"""Finds the planner's numbers among hyperparameters, compares them with the memory block, reports errors with lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PER_GPU_BY_HABIT = ("batch_size", "train_batch_size")
 
 
 class Reader:
-    """Looks values up in the hyperparameters, and collects what is wrong and what is assumed."""
+    """Looks values up in the hyperparameters, and collects problems and assumptions."""
 
     def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
         self.job = job

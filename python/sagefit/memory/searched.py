@@ -19,9 +19,9 @@ Read = Callable[[Job, Mapping[str, object]], Workload]
 def most_demanding(job: Job, hyperparameters: Mapping[str, object], read: Read) -> Workload:
     """What ``read`` makes of ``hyperparameters`` and of the searched ones that change the need.
 
-    Of each range its ends are tried, and of a list every value, one hyperparameter after the other: what the planner
-    computes grows or falls with each of its numbers, whatever the others are. A hyperparameter that is given already,
-    as in a training job that has run, stays what it is.
+    For a range both ends are tried, for a list every value, one hyperparameter after the other. That is enough, because
+    the planner's result grows or falls with each number, whatever the others are. A hyperparameter that already has a
+    value, as in a training job that has run, keeps it.
     """
     given = dict(hyperparameters)
     notes = []

@@ -1,7 +1,7 @@
 """What training software adds: the same model needs different memory under different stacks.
 
-Every figure is a count of bytes with a structural reason, or was read off published runs of that stack and is said to
-be. A workload whose stack is unknown is predicted with each of them, and the worst counts.
+Every figure is a count of bytes with a structural reason, or comes from published runs of that stack, as its comment
+says. A workload with an unknown stack is predicted with each stack, and the worst counts.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Workload:
 class Peak:
     """What one attempt of an earlier run used at its peak, of one GPU and of one host, in GiB; None where not known.
 
-    ``workload`` and ``placement`` are what ran there. An attempt that ``died_of`` a memory would have used more of it.
+    ``workload`` and ``placement`` are what ran there. An attempt that ``died_of`` a memory needed more of it.
     """
 
     training_job: str

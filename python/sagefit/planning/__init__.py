@@ -1,4 +1,4 @@
-"""A job's plan: what it may run on, its attempts and the edges between them, what a run can cost, what Terraform reads.
+"""A job's plan: its instances, its attempts and the edges between them, the cost of a run, and Terraform's input.
 
 `plan` makes a `JobPlan` of a job; everything else here works out one part of it.
 """

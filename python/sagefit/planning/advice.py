@@ -1,4 +1,4 @@
-"""When nothing fits: which changes would make it fit, each tried on the planner and none promised from a table."""
+"""When nothing fits: which changes would make the job fit. The planner tries each change; no table is used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAIRED = 5
 
 @dataclass(frozen=True)
 class Advice:
-    """Changes with which the job fits on ``fit``, and by how many GiB the need falls below that of the nearest miss."""
+    """Changes with which the job fits on ``fit``, and the GiB that they save compared with the nearest candidate."""
 
     changes: tuple[Change, ...]
     fit: Candidate
@@ -57,9 +57,9 @@ class Advice:
 
 
 def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Advice]:
-    """What would make the job fit, most GiB first: single changes, else pairs of the best, else as many as it takes.
+    """What would make the job fit, most GiB first: single changes, else pairs of the best, else more changes together.
 
-    What takes another model comes last: it is another result, too.
+    Changes to another model come last, because another model also gives another result.
     """
     near = nearest(found)
     if workload.model is None or near is None:
@@ -87,7 +87,7 @@ def advise(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Adv
 
 
 def _relief(change: Change, workload: Workload, near: Candidate) -> float:
-    """GiB that a change takes off what is too full; without bound where only other instances show it."""
+    """GiB that a change saves in memories that are too full; infinite when only other instances can show it."""
     if change.kind in ELSEWHERE:
         return float("inf")
     before, after = near.prediction, predict(replace(workload, **change.workload), near.placement)
@@ -132,7 +132,7 @@ def none_so_large(workload: Workload) -> str:
 
 
 def nothing_helps(job: Job, workload: Workload, found: Sequence[Candidate]) -> str:
-    """The line for a job that no change, nor all of them together, makes fit."""
+    """The line for a job that does not fit with any change, or with all of them together."""
     if not found:
         return none_so_large(workload)
     tried = ", ".join(dict.fromkeys(change.kind for change in changes_of(job, workload)))
@@ -162,8 +162,8 @@ def does_not_fit(job: Job, workload: Workload, found: Sequence[Candidate]) -> Sa
 
 
 def _not_known(job: Job, workload: Workload) -> SagefitError:
-    """The error of a job whose ``memory.trace`` was to say what is trained, and does not."""
-    from sagefit.console import command  # loads rich, which nobody needs whose job says what is trained
+    """The error of a job whose ``memory.trace`` should say what is trained, but does not."""
+    from sagefit.console import command  # loads rich, which other jobs do not need
 
     where = f"{display(job.path)}: resources.instance_type"
     return SagefitError(

@@ -15,9 +15,9 @@ from sagefit.planning.planned import PlannedAttempt
 
 
 def check_max_price(plan: JobPlan, region: str) -> None:
-    """Refuse a job whose worst case is above its own ``max_price``; repeats after errors of AWS do not count in it.
+    """Refuse a job whose worst case is above its own ``max_price``. Repeats after errors of AWS are not included.
 
-    Raises SagefitError with exit code 4, also when a price is missing and the limit cannot be kept.
+    Raises SagefitError with exit code 4, also when a price is missing, because the limit then cannot be checked.
     """
     job, steps = plan.job, plan.steps
     if job.max_price is None:
@@ -46,8 +46,8 @@ def check_max_price(plan: JobPlan, region: str) -> None:
 def allowed_problems(plan: JobPlan, allowed: Collection[str]) -> Iterator[Problem]:
     """Steps and attempts on types that the platform does not allow; an empty ``allowed`` allows all.
 
-    Attempts are made without the platform, so that they are the same in every account; what an account leaves out is
-    for the job file to say.
+    Attempts are made without the platform, so that they are the same in every account. If an account does not allow a
+    type, the job file must avoid it.
     """
     job = plan.job
     for field, attempt in _places(plan):

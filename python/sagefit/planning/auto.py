@@ -1,8 +1,8 @@
 """``attempts: auto``: the attempts of a job and the edges between them, made from its memory prediction.
 
-Remedies that cost nothing come first, then hardware that cures the class of failure; capacity and spot move sideways.
-No edge raises the share of any memory that is predicted to be in use, and one of a memory class relieves it: a run
-never comes back to what has just failed. Every attempt has the GPUs of the first, so the effective batch stays.
+Remedies that cost nothing come first, then hardware that cures the class of failure. Failures of capacity and spot lead
+to similar instances. No edge raises the predicted share of any memory, and an edge for a memory class lowers it: a run
+never repeats what has just failed. Every attempt has as many GPUs as the first, so the effective batch stays the same.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FIRST = "main"
 MAX_VOLUME_GB = 16384
 MORE_DISK = 1.1
 REMEDIED = 0.98
-"""Other hyperparameters must leave at most this share of the predicted need to be an answer to a memory failure."""
+"""Other hyperparameters answer a memory failure only if the predicted need falls to at most this share."""
 
 LOADER: tuple[MakeRemedy, ...] = (stream, fewer_workers)
 TENSORS: tuple[MakeRemedy, ...] = (accumulate, checkpoint)
 
-# Which attempts cure a class of failure, the best first. A class that is not here ends the run: `internal` is tried
-# again by the state machine itself, and another attempt would meet the rest alike.
+# Which attempts cure a class of failure, the best first. A class that is not here ends the run: the state machine
+# itself tries `internal` again, and with the other classes another attempt would fail in the same way.
 CURES: Mapping[FailureClass, tuple[str, ...]] = {
     "gpu_memory": ("accumulate-2", "checkpointing", "larger-gpu"),
     "host_memory": ("streaming", "fewer-workers", "accumulate-2", "checkpointing", "larger-host", "larger-gpu"),
@@ -86,7 +86,7 @@ def graph(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Plan
 
 
 def first_choice(found: Sequence[Candidate]) -> Candidate | None:
-    """The cheapest of ``found`` that fits; the one type that a job leaves also where nothing is known of its need."""
+    """The cheapest of ``found`` that fits. A single type is taken even when nothing is known about the job's need."""
     alone = found[0] if len(found) == 1 else None
     return alone if alone and alone.verdict == "UNKNOWN" and not alone.too_few_gpus else choose(found)
 
@@ -114,7 +114,7 @@ def _steps(job: Job, workload: Workload, found: Sequence[Candidate]) -> Iterator
 def _remedied(
     job: Job, main: _Step, remedies: Sequence[MakeRemedy], load: Callable[[Candidate], float]
 ) -> Iterator[_Step]:
-    """One attempt for each remedy that helps by its own prediction, on top of those before it."""
+    """One attempt for each remedy that lowers the predicted load, added to the remedies before it."""
     leanest = main
     for make in remedies:
         remedy = make(job, leanest.hyperparameters, leanest.workload)
@@ -153,7 +153,7 @@ def _hardware(job: Job, main: _Step, lean_host: _Step, lean_gpu: _Step) -> Itera
 
 
 def _no_worse(job: Job, step: _Step) -> list[Candidate]:
-    """Where ``step`` can run with no memory fuller than now, and on as many ranks, which keeps the effective batch."""
+    """Candidates for ``step`` with no memory fuller than now and as many ranks, which keeps the effective batch."""
     if step.fit.instance.trainium:
         return []  # an image for Neuron runs on no other kind
     gpu, host = gpu_load(step.fit), host_load(step.fit)
@@ -173,19 +173,19 @@ def _gpu(candidate: Candidate) -> str:
 
 
 def gpu_load(candidate: Candidate) -> float:
-    """The share of a GPU's memory in use; without a prediction what compares alike. 0 without GPUs."""
+    """The share of a GPU's memory in use; without a prediction a number that sorts in the same way. 0 without GPUs."""
     if candidate.gpu_share is None:
         return 1 / candidate.usable_gpu_gib if candidate.usable_gpu_gib else 0.0
     return candidate.gpu_share
 
 
 def host_load(candidate: Candidate) -> float:
-    """The same of the host's memory."""
+    """The same for the host's memory."""
     return 1 / candidate.usable_host_gib if candidate.host_share is None else candidate.host_share
 
 
 def _merged(steps: Iterable[_Step]) -> list[_Step]:
-    """Steps that would run the same are one, which serves under the names of all."""
+    """Merge steps that would run the same into one, which serves under all of their names."""
     kept: dict[object, _Step] = {}
     for step in steps:
         same = (step.fit.instance_type, step.fit.instance_count, step.spot, step.volume_gb, str(step.hyperparameters))

@@ -23,7 +23,7 @@ middle (bills of 2026-07 and 2026-09); AWS promises no number."""
 NOT_ALLOWED = "not allowed on this platform"
 
 MOST_INSTANCES = 64
-"""More instances than this are not looked for: few accounts have such a quota."""
+"""The largest number of instances that Sagefit considers: few accounts have a higher quota."""
 
 _SEVERITY: dict[Verdict, int] = {"FITS": 0, "RISKY": 1, "UNKNOWN": 2, "OOM": 3}
 _GPU: Resource = "gpu"
@@ -44,10 +44,10 @@ class Candidate:
     """Instances of one type for one workload. Memory is in GiB, per GPU and per host.
 
     A share is the upper bound over usable memory: 1.0 is full, and more than 1 - head-room does not fit. It is None
-    where there is nothing to judge or no figure; ``unknown`` says why a verdict is UNKNOWN, ``too_few_gpus`` that the
-    processes of the job outnumber the GPUs. ``prediction`` is None on Trainium and without a model. ``price`` and
-    `usd_per_hour` are None where none is known, and ``order_usd`` is what types are ordered by then. ``flags`` are for
-    the reader.
+    when there is nothing to judge or no figure. ``unknown`` says why a verdict is UNKNOWN; ``too_few_gpus`` says that
+    the job has more processes than GPUs. ``prediction`` is None on Trainium and without a model. ``price`` and
+    `usd_per_hour` are None when no price is known; ``order_usd`` then gives the order of types. ``flags`` are for the
+    reader.
     """
 
     instance: Instance

@@ -30,7 +30,7 @@ _BLOCKS = {"workers": "loader", "prefetch": "loader", "in_memory": "dataset"}
 
 @dataclass(frozen=True)
 class Change:
-    """A change to the job: its kind, how to write it, and what it makes of the workload and the instance count."""
+    """A change to the job: its kind, how to write it, and the workload fields and instance count that it sets."""
 
     kind: str
     text: str
@@ -39,9 +39,9 @@ class Change:
 
 
 def changes_of(job: Job, now: Workload) -> Iterator[Change]:
-    """What could be tried, the mildest of a kind first. None of it makes another effective batch.
+    """The changes to try, the mildest of a kind first. None of them changes the effective batch.
 
-    What would change nothing when it is written into the job, or contradict something there, is not among it.
+    A change that would have no effect in the job file, or would contradict it, is left out.
     """
     return (change for change in _changes(job, now) if _takes(job, change))
 
@@ -107,7 +107,7 @@ def _sharding(job: Job, now: Workload) -> Iterator[Change]:
 
 
 def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | None, Hyperparameter]:
-    """The hyperparameter that sets ``knob``, and ``value`` as scripts spell it; None where the job has no such one."""
+    """The hyperparameter that sets ``knob`` (None if the job has none), and ``value`` as scripts spell it."""
     name = name_of(job, knob)
     if knob == "precision" and name and name.lower() in ("bf16", "fp16"):
         return "bf16", True
@@ -115,14 +115,14 @@ def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | 
 
 
 def _is_written(job: Job, key: str) -> bool:
-    """Whether the memory block says it; ``in_memory: false`` says nothing."""
+    """Whether the memory block sets ``key``; ``in_memory: false`` does not count."""
     block = getattr(job.memory, _BLOCKS[key]) if key in _BLOCKS else job.memory
     value = getattr(block, key, None)
     return value is not None and (value or key != "in_memory")
 
 
 def _takes(job: Job, change: Change) -> bool:
-    """Whether the job file, with ``change`` written into it, is read as what the change promises."""
+    """Whether the job file with ``change`` in it gives the workload that the change promises."""
     if job.memory is None:
         return False
     memory: dict[str, Any] = {}
@@ -156,6 +156,6 @@ def _named(written: object, name: str) -> object:
 
 
 def _smaller(batch: int) -> list[int]:
-    """Batches that go into ``batch`` without a rest, down to 1."""
+    """Smaller batches that divide ``batch``, down to 1."""
     halves = [batch // 2**k for k in range(1, batch.bit_length()) if batch % 2**k == 0]
     return halves if batch == 1 or 1 in halves else [*halves, 1]

@@ -40,7 +40,7 @@ GROWN_COUNTS = (1, 2, 4, 8)
 """Instance counts that a sharded job may grow to by itself."""
 
 WORTH_IT = 1.1
-"""A larger instance must relieve what ran out by this factor: 15 GiB to 16 is not worth an attempt."""
+"""A larger instance must lower the load of the memory that ran out by this factor: 15 GiB to 16 is not enough."""
 
 Cure = Literal["gpu_memory", "host_memory"]
 
@@ -51,7 +51,7 @@ _NEEDS_GPU = "its GPU memory was measured, and this type has no GPU"
 
 @dataclass(frozen=True)
 class _Offer:
-    """A type in a region, with what does not depend on the workload."""
+    """A type in a region, with the values that do not depend on the workload."""
 
     instance: Instance
     price: Price | None
@@ -74,13 +74,13 @@ def candidates(
     """The ways to run ``workload``, cheapest first, each with its verdict.
 
     ``types`` ``"auto"`` means all that ``allowed`` names (None or empty: all) and that suit the kind of model: GPU
-    types for models of GPUs, since Ampere for bf16 and flash attention, others for the rest; never retired or
-    burstable ones, Trainium, or what is sold through Training Plans. There are as many instances as a ``world_size``
-    calls for, up to 64; without one a sharded job (zero2, zero3) may grow to 8 instances where ``instance_count`` is
-    less. Written types are all judged, and those not allowed or with too few GPUs for ``world_size`` never chosen.
+    types for models of GPUs (Ampere or newer for bf16 and flash attention), other types for other models; never
+    retired or burstable types, Trainium, or types sold through Training Plans. ``world_size`` sets the number of
+    instances, up to 64; without it a sharded job (zero2, zero3) may grow to 8 instances if ``instance_count`` is less.
+    All written types are judged; those that are not allowed or have too few GPUs for ``world_size`` are never chosen.
     Unknown names raise KeyError.
-    ``packaged`` leaves refreshed prices aside, so that every machine gets the same order. ``gpu`` says whether
-    ``"auto"`` means types with GPUs, where the model alone shall not decide over it.
+    ``packaged`` ignores refreshed prices, so that every machine gets the same order. ``gpu`` says whether ``"auto"``
+    means types with GPUs, when the model alone must not decide it.
     """
     automatic = types == "auto"
     with_gpu = needs_gpu(workload) if gpu is None else gpu
@@ -107,8 +107,8 @@ def candidates(
 def choose(found: Iterable[Candidate]) -> Candidate | None:
     """The cheapest that fits, or None; see `Candidate.order`.
 
-    One without a price is chosen only where no fitting one has a price: then its ``price`` is None, for the caller
-    to say so.
+    A candidate without a price is chosen only when no fitting one has a price. Its ``price`` is then None, and the
+    caller has to say so.
     """
     return min((c for c in found if c.verdict == "FITS" and c.allowed), key=lambda c: c.order, default=None)
 
@@ -116,11 +116,11 @@ def choose(found: Iterable[Candidate]) -> Candidate | None:
 def next_larger(
     found: Iterable[Candidate], current: Candidate, *, cure: Cure, exclude: Collection[str] = ()
 ) -> Candidate | None:
-    """Where to go when ``current`` ran out of memory: the cheapest that fits and relieves what ran out.
+    """The next candidate when ``current`` ran out of memory: the cheapest that fits and has a lower share in use.
 
-    Relief is a lower share of GPU or host memory, by a tenth at least. The work is never moved to fewer GPUs, nor,
-    without GPUs, to fewer vCPUs: it would take longer than it was given. A workload of unknown model moves to what
-    has more of the one memory and no less of the other. ``exclude`` are types that were tried before.
+    The share of GPU or host memory must fall by a tenth at least. The work never moves to fewer GPUs, or without GPUs
+    to fewer vCPUs, because it would exceed its time limit. A workload of unknown model moves to a type with more of
+    the one memory and no less of the other. ``exclude`` are types that were tried before.
     """
     resource: Resource = "gpu" if cure == "gpu_memory" else "host"
     other: Resource = "host" if resource == "gpu" else "gpu"
@@ -139,9 +139,9 @@ def next_larger(
 
 
 def sideways(found: Iterable[Candidate], current: Candidate, *, exclude: Collection[str] = ()) -> Candidate | None:
-    """Where to go when ``current`` has no capacity: another type with no less memory, of the nearest price.
+    """The next candidate when ``current`` has no capacity: another type with no less memory, at the nearest price.
 
-    Capacity is a matter of the type, so another size of the same family will do; at equal prices another family wins.
+    Each type has its own capacity, so another size of the same family is enough; at equal prices another family wins.
     """
     return min(
         (
@@ -263,7 +263,7 @@ def _unknown(instance: Instance, workload: Workload, prediction: Prediction | No
 
 
 def _replacements(found: Iterable[Candidate], current: Candidate, exclude: Collection[str]) -> Iterable[Candidate]:
-    """What may take over from ``current``: of its kind, no slower by count, and as well judged as it can be."""
+    """Candidates that may replace ``current``: same kind, no fewer GPUs (or vCPUs), and the best possible verdict."""
     wanted: Verdict = "FITS" if current.prediction else "UNKNOWN"
     if current.instance.trainium:
         return
@@ -281,7 +281,7 @@ def _vcpus(candidate: Candidate) -> int:
 
 
 def _load(candidate: Candidate, resource: Resource) -> float:
-    """How full the memory is predicted to be; without a prediction, what compares in the same way."""
+    """The predicted share of memory in use; without a prediction, a number that sorts in the same way."""
     memory = candidate.usable_host_gib
     estimate = candidate.prediction and candidate.prediction.host
     if resource == "gpu":

@@ -1,13 +1,12 @@
 """What one run can cost at worst.
 
-The worst case is what a run costs while AWS itself does not fail: its processing steps and its dearest path, every step
-and attempt to its time limit.
-A training job that ends with an internal error of AWS is repeated, twice at most for each attempt, and that is told
-beside the worst case and not multiplied into it. Multiplied, the number would be three times what even a bad run
-costs: such errors seldom come, mostly come before training starts, and a repeat goes on from the checkpoint, so that
-its time is not paid for again. A ``max_price`` against it would have to be three times as high as what is meant, and
-would then let three times as dear a plan pass. Left out, the number would promise too much. So both are said: see
-`repeats_note`.
+The worst case assumes that AWS itself does not fail. It includes the processing steps and the most expensive path of
+attempts; every step and attempt runs to its time limit.
+A training job that ends with an internal error of AWS is repeated, at most twice for each attempt. The worst case does
+not include these repeats: with them, it would be three times the cost of even a bad run. Such errors are rare and
+mostly come before training starts, and a repeat continues from the checkpoint, so its time is not paid for again. With
+repeats included, a ``max_price`` would have to be three times too high, and would then accept a plan three times as
+expensive. Without any mention of repeats, the number would promise too much. So both are shown: see `repeats_note`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sagefit.catalog.hardware import hourly_price
 from sagefit.planning.planned import PlannedAttempt
 
 REPEATS = 2
-"""Training jobs that may follow one of an attempt that AWS lost, as modules/training-job writes it."""
+"""How often an attempt is repeated after AWS lost its training job, as modules/training-job writes it."""
 
 
 def usd_per_hour(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
@@ -72,7 +71,7 @@ def worst_case_usd(
 
 
 def repeats_note(worst_usd: float) -> str:
-    """What repeats can add to a worst case of that many USD: each attempt lost at its time limit, as often as it can.
+    """What repeats can add to a worst case of that many USD, if AWS loses each attempt at its time limit every time.
 
     >>> repeats_note(1.5)
     'repeats after internal errors of AWS could add at most 3.00 USD'
@@ -83,7 +82,7 @@ def repeats_note(worst_usd: float) -> str:
 def is_estimated(
     attempts: Sequence[PlannedAttempt], region: str, *, steps: Sequence[PlannedAttempt] = (), packaged: bool = False
 ) -> bool:
-    """Whether a price that the worst case rests on was published by nobody."""
+    """Whether the worst case uses an estimated price that nobody has published."""
     types = {each.instance_type for attempt in (*steps, *reachable(attempts)) for each in attempt.instances}
     known = [price(ml_type, region, packaged=packaged) for ml_type in types]
     return any(found is not None and found.estimated for found in known)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Besides what HCL asks for: characters that are not seen or turn the direction of text, so that no diff lies.
+# Escaped beyond what HCL requires: invisible characters and those that change text direction, which falsify a diff.
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\$\{|%\{')
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _INLINE_WIDTH = 100

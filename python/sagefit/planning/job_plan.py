@@ -24,10 +24,10 @@ from sagefit.planning.steps import plan_steps
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """One job with all that follows from its job file: the same on every machine, whatever the platform.
+    """One job with everything that its job file determines: the same on every machine and for every platform.
 
-    Each part is worked out when it is first asked for, and never again. `plan` asks for the attempts at once, so that a
-    job without an answer is refused there; who wants to see why nothing fits makes the object by itself.
+    Each part is computed once, at its first use. `plan` computes the attempts at once and so refuses a job that does
+    not fit anywhere. To see why nothing fits, create a `JobPlan` directly.
     """
 
     job: Job
@@ -46,8 +46,8 @@ class JobPlan:
 
     @cached_property
     def candidates(self) -> Sequence[Candidate]:
-        """What the job may run on, each judged: the types that ``attempts: auto`` chooses from, the cheapest first; of
-        written attempts each one's own, where something is predicted for it.
+        """The candidates of the job with their verdicts: for ``attempts: auto`` all types to choose from, the cheapest
+        first; for written attempts the instances of each, when there is a prediction for it.
         """
         if self.job.written_attempts is None:
             return market.choices(self.job, self.workload())
@@ -55,15 +55,15 @@ class JobPlan:
 
     @cached_property
     def chosen(self) -> Candidate | None:
-        """The candidate that the first attempt takes; of written attempts the first that fits. None where none does."""
+        """The candidate of the first attempt; of written attempts the first that fits. None when none fits."""
         if self.job.written_attempts is None:
             return first_choice(self.candidates)
         return next((fit for fit in self.candidates if fit.verdict == "FITS"), None)
 
     @cached_property
     def proposed(self) -> list[PlannedAttempt]:
-        """The attempts before it is asked whether AWS takes them: those that the job writes out, or for ``auto`` those
-        that its memory calls for.
+        """The attempts before the check whether AWS accepts them: those that the job file lists, or for ``auto`` those
+        that follow from its memory need.
 
         Raises SagefitError (exit code 3) when ``auto`` finds no instance that fits.
         """
@@ -76,8 +76,8 @@ class JobPlan:
     def attempts(self) -> list[PlannedAttempt]:
         """The attempts of a run, in order.
 
-        Raises SagefitError as `proposed` does, and with exit code 2 when AWS does not take them: all together are more
-        than a service takes, or no image is known for the type that was chosen.
+        Raises SagefitError as `proposed` does, and with exit code 2 when AWS would not accept them: all together exceed
+        a limit of a service, or no image is known for the chosen type.
         """
         check_services(self.job, self.proposed, self.steps)
         return self.proposed
@@ -102,12 +102,12 @@ class JobPlan:
     @cached_property
     def text(self) -> str:
         """The tfvars text that Terraform reads: the same job gives the same bytes on every machine."""
-        from sagefit.planning.tfvars import render  # who only sizes a job needs no templates
+        from sagefit.planning.tfvars import render  # sizing alone needs no templates
 
         return render(self.job, self.attempts, self._worst_case())
 
     def _worst_case(self) -> str | None:
-        """What a run costs at worst, where attempts carry predictions; by packaged prices, alike on every machine."""
+        """The worst-case cost when attempts have predictions; from packaged prices, so the same on every machine."""
         usd = self.worst_case_usd(REFERENCE_REGION, packaged=True)
         if usd is None or not any(attempt.fit for attempt in self.attempts):
             return None

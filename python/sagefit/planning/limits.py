@@ -16,12 +16,12 @@ from sagefit.planning.planned import PlannedAttempt
 from sagefit.planning.shards import shard_problems
 
 LOOKS = 2600
-"""How often a run may look at its training jobs: 25,000 events in a history, 9 for a look, the rest for all else."""
+"""How often a run may poll its training jobs: a history has 25,000 events, a poll takes 9, the rest is for all else."""
 LOOKS_PLANNED, LEAST_INTERVAL = 2000, 30
-"""An interval that is left out is the seconds of all attempts over this many looks, and no fewer than 30."""
+"""The default interval: the seconds of all attempts divided by this many polls, and at least 30 seconds."""
 YEAR = 365 * 86400
 REQUEST_BYTES = 131_072
-"""Half of what may pass between two states: a description repeats the request, with what AWS and the run add to it."""
+"""Half of the limit between two states: a description repeats the request, and AWS and the run add to it."""
 DEFINITION_BYTES = 1_048_576
 
 
@@ -95,7 +95,7 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[P
 
 
 def _bytes(job: Job, hyperparameters: object, environment: object) -> int:
-    """What the job file itself brings into a request, as Terraform writes it: markup characters take six bytes."""
+    """The bytes that the job file adds to a request, as Terraform writes it: markup characters take six bytes."""
     parts = job.model_dump(mode="json", include={"inputs", "metrics", "tags", "tuning"})
     arguments = job.code.arguments if job.code else []
     text = json.dumps([hyperparameters, environment, parts, arguments], ensure_ascii=False, separators=(",", ":"))

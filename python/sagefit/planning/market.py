@@ -23,7 +23,7 @@ Types = Literal["auto"] | tuple[str, ...]
 
 
 def choices(job: Job, workload: Workload) -> Sequence[Candidate]:
-    """What ``resources.instance_type`` leaves to choose from for the first attempt, the cheapest first."""
+    """The candidates that ``resources.instance_type`` allows for the first attempt, the cheapest first."""
     written = job.resources.instance_type
     if written == "auto":
         return _judged(job, workload, "auto", job.resources.instance_count)
@@ -32,7 +32,7 @@ def choices(job: Job, workload: Workload) -> Sequence[Candidate]:
 
 
 def fallbacks(job: Job, workload: Workload) -> Sequence[Candidate]:
-    """What later attempts may use: those of a written list only, else any type; without a GPU where it has none."""
+    """The candidates for later attempts: those of a written list, else any type; no GPU types if the first has none."""
     written, count = job.resources.instance_type, job.resources.instance_count
     if not isinstance(written, str):
         return _judged(job, workload, tuple(written), count)
@@ -46,9 +46,9 @@ def one(job: Job, workload: Workload, ml_type: str, count: int) -> Candidate:
 
 
 def worst(job: Job, workload: Workload, attempt: PlannedAttempt) -> Candidate:
-    """``workload`` on what ``attempt`` runs on; of several groups on the one that holds it worst.
+    """``workload`` on the instances of ``attempt``; with several groups on the group that fits it worst.
 
-    Beside groups with GPUs those without do not train, and hold no model.
+    If some groups have GPUs, the groups without do not train and hold no model.
     """
     with_gpu = [each for each in attempt.instances if instances()[each.instance_type].gpu_count]
     judged = with_gpu or attempt.instances

@@ -17,8 +17,8 @@ from sagefit.planning.choose import Candidate
 class PlannedAttempt:
     """One attempt: nothing is left to a default. Times are in seconds.
 
-    ``fit`` is what the planner predicts for it: need, usable memory and verdict on its instance, of groups on the one
-    that holds it worst. None where the job file says nothing of its memory. With ``instance_groups`` there is no
+    ``fit`` is the planner's prediction: need, usable memory and verdict on its instance, with groups on the group that
+    fits it worst. None when the job file says nothing about its memory. With ``instance_groups`` there is no
     ``instance_type``, and ``instance_count`` counts the instances of all groups. With ``tuning`` the attempt is a
     search, and its limits are those of each of its training jobs.
     """
@@ -114,5 +114,5 @@ def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAtt
 
 
 def texts(values: Mapping[str, Hyperparameter]) -> dict[str, str]:
-    """Values as SageMaker takes them, in one order however they were written."""
+    """Values as SageMaker accepts them, in a fixed order."""
     return {key: as_text(value) for key, value in sorted(values.items())}

@@ -1,7 +1,7 @@
 """Remedies that cost nothing but time: what an attempt may set so that the same training needs less memory.
 
-Each sets hyperparameters that the job's script knows (`memory.knobs`), and counts only when the job read with them is
-what it promises: a value written in the memory block, for one, stays what it is.
+Each sets hyperparameters that the job's script knows (`memory.knobs`). A remedy counts only if the job, read with them,
+gives the promised workload: a value in the memory block, for example, stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIELDS: Mapping[str, str] = {"in_memory": "dataset_in_memory"}  # knobs that a 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What an attempt sets, the remedies before it included, and the workload that makes of it."""
+    """The hyperparameters that an attempt sets, including earlier remedies, and the workload that results."""
 
     name: str
     reason: str

@@ -1,6 +1,6 @@
-"""Smaller models of the same kind, which a job may do with: said when nothing fits, and never tried by itself.
+"""Smaller models of the same kind that may be enough for a job: suggested when nothing fits, never used by itself.
 
-A distilled or smaller model learns less, and how much less it learns of the job's task only the task shows.
+A distilled or smaller model learns less. How much less depends on the job's task.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ def plan_steps(job: Job) -> list[PlannedAttempt]:
 
 
 def step_as_attempt(name: str, resources: StepResources, environment: dict[str, str] | None = None) -> PlannedAttempt:
-    """One step, called as its states are; nothing follows it by an edge of its own."""
+    """One step as an attempt, with the name of its states; it has no edges."""
     return PlannedAttempt(
         name=f"processing {name}",
         reason="",

@@ -1,7 +1,7 @@
-"""What differs between two values of a plan: leaf by leaf, inside JSON strings too, and without regard to their form.
+"""The differences between two values of a plan: leaf by leaf, also inside JSON strings, and ignoring their format.
 
-A list may be a set, which the plan does not say, and a set has no order: what is in both is left out, and what is in
-both in another order is one difference of its own.
+A plan does not say whether a list is a set, which has no order. So items in both lists are left out, and equal items in
+another order are one difference of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sagefit.reviewing.values import Path, marks_any, shade
 SENSITIVE = "(sensitive)"
 MOST_ITEMS = 2000
 """Longer lists are compared as wholes."""
-_NOTHING: tuple[Any, ...] = (None, "", [], {})  # what a provider reads as any of these, it has not been given
+_NOTHING: tuple[Any, ...] = (None, "", [], {})  # a provider reads each of these as not set
 
 
 @dataclass(frozen=True)

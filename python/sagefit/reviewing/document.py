@@ -1,4 +1,4 @@
-"""Reads the file of a plan, and refuses what only looks like one: a page about half a plan calms people wrongly."""
+"""Reads the file of a plan, and refuses an incomplete one: a page about half a plan would hide dangers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The plan in ``path``. Raises SagefitError that says what is wrong with a file that is none."""
+    """The plan in ``path``. Raises SagefitError that says why a file is no plan."""
     try:
         if path.stat().st_size > MAX_BYTES:
             _refuse(str(path), f"larger than {MAX_BYTES >> 20} MiB", "split the stack: nobody can review this plan")

@@ -1,16 +1,16 @@
-"""Resources that checkov cannot tell apart, so that one of them is scanned and its verdicts hold for all.
+"""Groups of resources that checkov cannot tell apart: one of each is scanned, and its verdicts hold for all.
 
-checkov's time grows with the square of the plan, and a large plan is mostly copies. Two resources are alike here when
-all that checkov gets of them is equal: type, actions, every value, what is unknown and what is sensitive, and what
-the configuration refers to. Only what names a resource is left out: its own name, key and number, where a name belongs
-and in ARNs. No check decides by those, except that the names of buckets are compared with each other and those of
-Sagefit's own resources are looked for; the first count as connections, and the second stay as they are.
+checkov's time grows with the square of the plan, and a large plan is mostly copies. Two resources are alike when
+everything that checkov gets about them is equal: type, actions, every value, what is unknown and what is sensitive, and
+what the configuration refers to. Only a resource's own name, key and number are ignored, in name attributes and in
+ARNs. No check depends on them, with two exceptions: checks compare the names of buckets, so these count as connections;
+and checks look for the names of Sagefit's own resources, so these are not ignored.
 
-Checks also follow connections. So alike resources must have neighbours that are alike, theirs too, and so on; the plan
-that is scanned holds, for every resource in it, a neighbour of each kind that it had. Whatever can be found along
-connections in the whole plan can then be found in the smaller one. checkov connects a reference to the instance with
-the same key, to the first instance, or to every one, depending on how it is written; all three count as connections
-here. In doubt, two resources are not alike and both are scanned.
+Checks also follow connections. So the neighbours of alike resources must be alike too, and their neighbours, and so on.
+The scanned plan keeps, for every resource in it, a neighbour of each kind that it had. So a check can find in the
+smaller plan whatever it can find along connections in the whole plan. checkov connects a reference to the instance with
+the same key, to the first instance, or to every instance, depending on how it is written; all three count as
+connections here. In doubt, two resources are not alike, and both are scanned.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _OWN_WORDS = ("var", "local", "each", "count", "path", "self", "terraform", "mod
 
 @dataclass(frozen=True)
 class Grouped:
-    """A plan with one resource of each group, and what its neighbours must be; and who gets the verdicts of each.
+    """A plan with one resource of each group and the neighbours that it needs, and the members of each group.
 
-    ``members`` is by the address of the resource that speaks for them, itself included. Resources of ``plan`` that are
-    not in it are there as neighbours only.
+    ``members`` maps the address of the scanned resource to all resources that get its verdicts, itself included.
+    Resources of ``plan`` that are not a key of it are there as neighbours only.
     """
 
     plan: dict[str, Any]
@@ -48,7 +48,7 @@ class Grouped:
 
 
 def grouped(plan: dict[str, Any]) -> Grouped:
-    """Group the resources of ``plan``, a cut as `sagefit.reviewing.policies.scoped` makes it."""
+    """Group the resources of ``plan``, which `sagefit.reviewing.policies.scoped` has reduced."""
     entries = {entry["address"]: entry for entry in plan["resource_changes"]}
     graph = _Graph(entries, References(plan["configuration"]))
     groups: dict[int, list[str]] = defaultdict(list)
@@ -59,7 +59,7 @@ def grouped(plan: dict[str, Any]) -> Grouped:
 
 
 class _Graph:
-    """What stands next to what, and of which kind each resource is."""
+    """The neighbours of each resource, and its kind: resources of one kind are alike."""
 
     def __init__(self, entries: Mapping[str, dict[str, Any]], references: References) -> None:
         self._crowds = _crowds(entries, references)
@@ -69,7 +69,7 @@ class _Graph:
         self.kinds = self._refined(entries, references)
 
     def _connect(self, entries: Iterable[str], references: References) -> dict[str, tuple[str, str]]:
-        """Neighbours as crowds and, where the keys are equal, one by one. And the first ones of block and module."""
+        """Find neighbours: whole blocks, and instances with the same key. Gives the first of each block and module."""
         by_keys = {(references.block(a), _keys(a)): a for a in entries}
         buckets = {a: crowd for crowd, them in self._crowds.items() if crowd.startswith("=") for a in them}
         first_of: dict[str, str] = {}
@@ -87,7 +87,7 @@ class _Graph:
         return firsts
 
     def _refined(self, entries: Mapping[str, dict[str, Any]], references: References) -> dict[str, int]:
-        """Kinds by what each is, split by the kinds of neighbours until nothing splits any more."""
+        """Kinds by the values of each resource, split by the kinds of its neighbours until no kind splits any more."""
         kinds = _numbered(
             {a: (_signature(e, references), *(first == a for first in self._firsts[a])) for a, e in entries.items()}
         )
@@ -107,9 +107,9 @@ class _Graph:
         return kinds
 
     def closed(self, chosen: Iterable[str]) -> set[str]:
-        """``chosen``, and what must stand next to them: a neighbour of each kind, and the first ones of its block."""
+        """``chosen`` and the neighbours they need: one of each kind, and the first ones of each block."""
         kept: set[str] = set()
-        there: set[tuple[str, int]] = set()  # kinds that a crowd has already
+        there: set[tuple[str, int]] = set()  # kinds that are kept for a crowd already
         crowds_of: dict[str, list[str]] = defaultdict(list)
         for name, them in self._crowds.items():
             for address in them:
@@ -134,7 +134,7 @@ class _Graph:
 
 
 def _crowds(entries: Mapping[str, dict[str, Any]], references: References) -> dict[str, list[str]]:
-    """Instances by block; and by the name of a bucket, up to its last dot, which is how checkov finds its policies."""
+    """Instances by block, and by bucket name up to its last dot: checkov finds a bucket's policies by that part."""
     found: dict[str, list[str]] = defaultdict(list)
     for address, entry in entries.items():
         found[references.block(address)].append(address)
@@ -160,7 +160,7 @@ def _without_key(address: str) -> str:
 
 
 def _signature(entry: dict[str, Any], references: References) -> str:
-    """All that checkov gets of a resource, without what names it."""
+    """All that checkov gets about a resource, without its own name, key and number."""
     change = entry["change"]
     own = _Own(entry)
     block = references.block(entry["address"])
@@ -179,7 +179,7 @@ def _signature(entry: dict[str, Any], references: References) -> str:
 
 
 class _Own:
-    """What names one resource, and how its values look without that."""
+    """The own names of one resource, and its values without them."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         states = [state for state in (entry["change"]["before"], entry["change"]["after"]) if isinstance(state, dict)]
@@ -231,7 +231,7 @@ class _Own:
 
 
 def _targets(expressions: Any) -> Any:
-    """References by type: what the names stand for is judged among the neighbours."""
+    """References reduced to their type: the resources that they name are compared as neighbours."""
     if isinstance(expressions, dict):
         return {key: _targets(value) for key, value in expressions.items()}
     if isinstance(expressions, list):

@@ -11,13 +11,13 @@ from sagefit.reviewing.plan import Change, Plan, Values
 from sagefit.secret_names import is_secret_name, may_name_a_secret
 
 LEAST = 6
-"""Characters of the shortest value that is searched for; shorter ones stand in too many words."""
+"""Characters of the shortest value that is searched for; shorter values occur in too many words."""
 
 _OPAQUE = re.compile(r"^(environment|env)$", re.IGNORECASE)
 
 
 def hidden_by_name(path: Iterable[object], value: object) -> bool:
-    """Whether a name on the way to ``value`` says that it is not for showing, as of passwords and environments.
+    """Whether a name on the path to ``value`` says that it must not be shown, as for passwords and environments.
 
     A text that is itself called ``Environment`` is a tag.
     """

@@ -72,7 +72,7 @@ class Review:
 
     @property
     def is_judged(self) -> bool:
-        """Whether all of the plan could be judged; a gate must not open for what is missing."""
+        """Whether all of the plan could be judged; a gate must not pass a plan with parts missing."""
         return not self.plan.errored and not any(finding.rule == "plan-unknown-action" for finding in self.findings)
 
     @property
@@ -89,7 +89,7 @@ class Review:
         return "nothing dangerous found" if changes else "nothing to apply"
 
     def blocks(self, fail_on: Severity) -> bool:
-        """Whether a gate at ``fail_on`` stays shut: a finding that bad, a new policy failure, or an unjudged plan."""
+        """Whether a gate at ``fail_on`` refuses: for a finding that bad, a new policy failure, or an unjudged plan."""
         worst = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
         policy = self.policies is not None and any(each.severity in worst for each in self.policies.new)
         return not self.is_judged or policy or any(finding.severity in worst for finding in self.findings)

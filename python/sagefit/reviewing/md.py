@@ -1,4 +1,4 @@
-"""Text of strangers in Markdown: whatever it holds, it stays text, mentions nobody and closes nothing."""
+"""Untrusted text in Markdown: whatever it holds, it stays text, mentions no user and closes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The parts of a plan as ``terraform show -json`` prints it, in any format 1.x.
 
-What Terraform leaves out is absent here too, and what this version does not know is ignored; but an action that is
-not known is kept, for somebody has to look at it.
+What Terraform leaves out is absent here too. Parts that this version does not know are ignored, but an unknown action
+is kept, because somebody has to look at it.
 """
 
 from __future__ import annotations

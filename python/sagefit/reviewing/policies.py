@@ -1,7 +1,7 @@
 """What the policies say: which of their failures this plan brings, which it ends, and which were there before.
 
-A scan takes minutes on a large plan and is about resources one by one, so it gets what changes and what stands next to
-that, without secrets. The base is the same plan with every value as it is now.
+A scan takes minutes on a large plan, and judges resources one by one. So it gets only resources that change and their
+neighbours, without secrets. The base is the same plan with every value as it is now.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def moves_of(document: Document) -> dict[str, str]:
 
 
 def scoped(document: Document) -> dict[str, Any]:
-    """The plan cut to what changes and what stands next to it, for a scan: as it will be, without secrets."""
+    """The plan reduced to the resources that change and their neighbours, as they will be and without secrets."""
     return _cut(document, after=True)
 
 

@@ -1,9 +1,9 @@
 """Keeps what is secret out of every output.
 
 Terraform marks sensitive values in one place and repeats them unmarked in others: in variables, in strings that were
-built from them, in messages. So all marked values are collected, and whatever text of the plan is shown is searched
-for them, in the forms in which they travel. Names, credentials in known formats and user data count as secret without
-a mark. Actions, addresses and types are never searched: a secret that reads ``delete`` must not hide a deletion.
+built from them, in messages. So this module collects all marked values, and searches every text of the plan for them
+before it is shown, also in encoded forms. Values with secret names, credentials in known formats and user data count as
+secret without a mark. Actions, addresses and types are never searched: a secret ``delete`` must not hide a deletion.
 """
 
 from __future__ import annotations

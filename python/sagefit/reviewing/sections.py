@@ -1,4 +1,4 @@
-"""The parts of the page in the order of danger, each as entries that stand or fall alone when room is short."""
+"""The parts of the page in the order of danger, as entries that are kept or cut one by one when space is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page for a terminal: the same in the same order, without what only a pull request needs."""
+"""The page for a terminal: the same content in the same order, without the parts that only a pull request needs."""
 
 from __future__ import annotations
 

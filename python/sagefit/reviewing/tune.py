@@ -1,7 +1,7 @@
 """What a repository decides for itself: severities, factors, and findings that it has accepted for a time.
 
-The file is ``.sagefit-review.yaml``. Whoever reviews a change should read it from the branch that is changed: a pull
-request must not accept its own dangers.
+The file is ``.sagefit-review.yaml``. A review should read it from the target branch, because a pull request must not
+accept its own dangers.
 """
 
 from __future__ import annotations

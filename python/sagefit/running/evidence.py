@@ -24,9 +24,9 @@ _PERIOD = 3600  # seconds, which CloudWatch has for as long as it keeps a metric
 def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
     """Why a training job, as DescribeTrainingJob tells of it, did not complete.
 
-    Where AWS's own words decide, nothing else is asked for. Otherwise at most 2 calls for the list of logs and the
-    metrics, one for the log of each of 20 hosts, and those for the reports in ``output``. What may not be read, or is
-    not there any more, is left out.
+    If AWS's own message decides, no call is made. Otherwise there are at most 2 calls for the list of logs and the
+    metrics, one call for the log of each of 20 hosts, and the calls for the reports in ``output``. Data that may not be
+    read, or no longer exists, is left out.
     """
     reason, secondary = job.get("FailureReason"), job["SecondaryStatus"]
     found = decided(reason, secondary_status=secondary, hosts=_count(job))
@@ -42,7 +42,7 @@ def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
 
 
 def _logs(training_job: str, recorded: list[reports.Report]) -> dict[str, list[str]]:
-    """The end of each host's log, and where there is none what its launcher concluded."""
+    """The end of each host's log; for a host without a log, the conclusion of its launcher."""
     concluded = {
         str(report.get("host")): [f"sagefit: {report['class']}: {report.get('evidence')}"]
         for report in recorded
@@ -57,8 +57,8 @@ def _logs(training_job: str, recorded: list[reports.Report]) -> dict[str, list[s
 def _utilisation(job: Mapping[str, Any]) -> dict[str, float]:
     """The highest of what CloudWatch has of any host, in percent.
 
-    It looks once a minute, so a resource that was never seen full may have been all the same: those are left out.
-    GPUs are added up there, so theirs is the mean of a host's GPUs.
+    CloudWatch samples once a minute. So a resource that no sample shows full may still have been full: it is left out.
+    CloudWatch adds up the GPUs of a host, so the GPU figure is their mean.
     """
     began, ended = (
         job.get("TrainingStartTime", job["CreationTime"]),

@@ -27,9 +27,9 @@ _STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
 
 
 def start(job: Job, platform: Platform | None = None) -> Run:
-    """Start a run of an applied job: one call, the rest is the state machine's work.
+    """Start a run of an applied job with one call; the state machine does the rest.
 
-    The platform is asked for where it is not given. Raises SagefitError when the job or its platform was never applied.
+    Without ``platform``, it is read from AWS. Raises SagefitError when the job or its platform was never applied.
     """
     platform = platform or load_platform(job.platform)
     while True:
@@ -122,8 +122,8 @@ def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[E
 def stop(run: Run) -> list[str]:
     """Stop the execution, then the job it left running; returns the names of the stopped jobs.
 
-    The order matters: a stopped training job would make a live state machine judge it and move on. A tuning job is
-    asked for by itself, because it may not have a training job yet.
+    The order matters: a state machine that still runs would treat a stopped training job as ended and continue. A
+    tuning job has a query of its own, because it may not have a training job yet.
     """
     try:
         status = step_functions().describe_execution(executionArn=run.arn)["status"]
@@ -153,8 +153,8 @@ def stop(run: Run) -> list[str]:
 def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
     """The training jobs of a run in the order of its attempts: names and statuses.
 
-    They are named <run>-<index>, and <run>-<index>b, <run>-<index>c where the same attempt was tried again. Those of a
-    tuning job have its name, which is of that form, and more behind it.
+    Their names are <run>-<index>, then <run>-<index>b, <run>-<index>c when the same attempt was tried again. Training
+    jobs of a tuning job have the name of the tuning job, which has that form, and a suffix.
     """
     pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
     found = [summary for page in pages for summary in page["TrainingJobSummaries"]]

@@ -29,7 +29,7 @@ _LOST_SECONDS = 5.0
 def watch(run: Run, target: Target, *, logs: bool = False) -> RunRecord:
     """Follow ``run`` and return its last state; ``logs`` prints what the training jobs print.
 
-    Lost connections are waited out: the run itself needs nobody watching.
+    A lost connection is waited out, because the run itself continues without a watcher.
     Raises KeyboardInterrupt on Ctrl-C, which leaves the run alone, and SagefitError when the embedded cloud is gone.
     """
     follow = _live if err.is_terminal else _lines

@@ -27,7 +27,7 @@ def read_run(
     """The state of ``run`` now.
 
     ``known`` holds finished attempts of an earlier call by training job, and ``steps`` completed steps by processing
-    job, which are not asked for again.
+    job. They are not read again.
     Raises SagefitError when there is no such run.
     """
     try:
@@ -73,7 +73,7 @@ def _routed(attempt: AttemptRecord, note: dict[str, Any]) -> AttemptRecord:
 
 
 def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
-    """Each attempt with why it was made and what came of it: a run goes from one to the next by an edge of `next`."""
+    """Each attempt with the reason it was started and the step that followed: a run follows the edges of `next`."""
     linked = []
     for before, attempt, after in zip([None, *attempts], attempts, [*attempts[1:], None], strict=False):
         ended_as = (before.routed_by or before.outcome or before.status) if before else ""
@@ -86,7 +86,7 @@ def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
 
 
 def _notes(text: str) -> dict[str, dict[str, Any]]:
-    """What the state machine noted, from its output or its cause: of attempts by their place, of steps by ``p0``."""
+    """The state machine's notes, from its output or its cause: by index for attempts, by ``p0`` and so on for steps."""
     try:
         document = json.loads(text)
     except ValueError:

@@ -36,7 +36,7 @@ def _of(run: RunRecord, cloud: str) -> Iterator[Record]:
 
 
 def _record(attempt: AttemptRecord, cloud: str) -> Record | None:
-    """None where nothing was measured, or where GPUs are missing: then the host's memory held what GPUs should."""
+    """None when nothing was measured, or when GPUs were missing: then host memory held the tensors of the GPUs."""
     instance = instances().get(attempt.instance_type)
     found = reports.read(attempt.output, largest=LARGEST)
     if instance is None or instance.trainium or reports.gpus_per_host(found) != instance.gpu_count:

@@ -12,10 +12,10 @@ from sagefit.running.records import AttemptRecord, RunRecord
 
 
 def expected(record: RunRecord, plan: JobPlan | None) -> RunRecord:
-    """``record`` with the predictions of its attempts: what the formulas say today, without what was measured since.
+    """``record`` with the predictions of its attempts: those of today's formulas, without later measurements.
 
-    AWS remembers hyperparameters and instances of an attempt; what else the planner has to know is that of the job file
-    now. Without ``plan``, or where it does not describe its model, nothing is predicted.
+    AWS remembers the hyperparameters and instances of an attempt. The planner takes everything else from the job file
+    of today. Without ``plan``, or when it does not describe its model, there are no predictions.
     """
     memory = plan.job.memory if plan else None
     if plan is None or memory is None or memory.model is None:

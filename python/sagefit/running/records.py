@@ -1,4 +1,4 @@
-"""What a run, its steps and its attempts did, as it is told. Reading it is for others."""
+"""Records of what a run, its steps and its attempts did. Other modules read the data from AWS."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Search:
 
     @property
     def told_by(self) -> str:
-        """The training job that tells how the search went: the best, else the newest that failed; maybe none."""
+        """The training job that represents the search: the best, else the newest that failed; may be none."""
         return self.best_job or self.failed_job
 
     def __str__(self) -> str:
@@ -86,13 +86,13 @@ class AttemptRecord:
     """One attempt of a run. Times in seconds, memory in GiB (per GPU, per host), money in USD.
 
     ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no
-    published price is known, and ``estimated_usd`` what it is by an estimated one. ``started_by`` says why there is
-    this attempt and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` are what the formulas
-    say today; see `expected`. ``code`` is the digest of its code and ``output`` the folder of what it left.
-    ``routed_by`` is the class that the run went on with where it is another: a state machine reads ``failure_reason``
-    alone, and ``outcome`` comes from logs and utilisation too. ``search`` is what a tuning job has tried, which is then
-    the ``training_job`` of the attempt. ``groups`` are its instance groups in words, and ``start_seconds`` the time
-    from its creation to the start of the script.
+    published price is known, and ``estimated_usd`` is the cost at an estimated price. ``started_by`` says why the
+    attempt was started and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` come from
+    today's formulas; see `expected`. ``code`` is the digest of its code and ``output`` the folder of its output.
+    ``routed_by`` is the class that the state machine used, if it differs from ``outcome``: the state machine reads only
+    ``failure_reason``, while ``outcome`` also uses logs and utilisation. ``search`` is what a tuning job has tried; the
+    tuning job is then the ``training_job`` of the attempt. ``groups`` describes its instance groups in words, and
+    ``start_seconds`` is the time from its creation to the start of the script.
     """
 
     index: int

@@ -40,13 +40,13 @@ def read(output: str, *, largest: int = LARGEST) -> list[Report]:
 
 
 def host_peak_gib(reports: Sequence[Report]) -> float | None:
-    """What counted against the limit of the fullest host; None where it was not measured."""
+    """The peak memory that counted against the limit of the fullest host; None when it was not measured."""
     memory = [report.get("host_memory") or {} for report in reports]
     return _gib(m.get("peak_bytes") for m in memory if m.get("source") != "none")
 
 
 def gpu_peak_gib(reports: Sequence[Report]) -> float | None:
-    """What the fullest GPU of any host held. Where samples missed it, what torch's allocator had reserved."""
+    """The peak memory of the fullest GPU of any host. If samples missed it, what torch's allocator had reserved."""
     sampled = [gpu.get("peak_bytes") for report in reports for gpu in report.get("gpus") or []]
     reserved = [peak.get("peak_reserved_bytes") for report in reports for peak in report.get("torch") or []]
     return _gib([*sampled, *reserved]) if sampled else None

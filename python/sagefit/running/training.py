@@ -40,7 +40,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     gpu_peak = None
     if outcome and any(
         each and each.gpu_count for each in types
-    ):  # the log has no peak of a GPU, so the report is worth its call
+    ):  # the log has no GPU peak, so read the report, which takes a call
         gpu_peak = reports.gpu_peak_gib(reports.read(output))
     return AttemptRecord(
         index=attempt_index(name),

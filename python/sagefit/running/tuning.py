@@ -13,7 +13,7 @@ from sagefit.running.records import AttemptRecord, Search
 from sagefit.running.training import read_training_job
 
 MOST_READ = 30
-"""Trials of which more is read than their list tells: the best, the newest failures, then the newest of the rest."""
+"""How many trials are read in detail: the best, the newest failures, then the newest of the rest."""
 _NOT_OF_THE_SCRIPT = ("sagemaker_", "_tuning_objective_metric")
 _ENDED = ("Completed", "Failed", "Stopped")
 
@@ -21,10 +21,10 @@ _ENDED = ("Completed", "Failed", "Stopped")
 def searched(name: str, training_job: str, region: str) -> AttemptRecord:
     """The tuning job ``name`` as an attempt.
 
-    ``training_job`` is one of its trials, which is read when the tuning job's own list is behind and has none yet.
+    ``training_job`` is one of its trials. It is read when the tuning job's own list is late and still empty.
 
-    Peak, output and hyperparameters are those of the trial that used most memory, metrics and model those of the best,
-    and a search that failed has the failure of its newest trial that failed.
+    Peak, output and hyperparameters come from the trial that used most memory, metrics and model from the best trial.
+    A search that failed has the failure of its newest failed trial.
     """
     job: dict[str, Any] = dict(sagemaker().describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name))
     trials = list(_trials(name))

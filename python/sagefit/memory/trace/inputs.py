@@ -16,7 +16,7 @@ from sagefit.memory import knobs
 from sagefit.memory.workload import Vision, Workload
 
 FORMAT = 1  # of what the tracing program counts: a new number makes all that is kept out of date
-#: What the traced bytes hold for any value of, so that a change of it needs no new trace.
+#: Fields that do not change the traced bytes, so that another value needs no new trace.
 _COVERED: tuple[Knob, ...] = (
     "micro_batch",
     "accumulation",

@@ -1,6 +1,6 @@
 """Keeps the outcomes of traces beside the job file, and finds the one that a workload may use.
 
-They are committed with the job: what a plan says of its memory must not depend on whose machine rendered it.
+They are committed with the job, so a plan's memory does not depend on the machine that rendered it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def folder(job: Job) -> Path:
 
 
 def save(job: Job, record: Record) -> Path:
-    """Keep ``record``; those of other code go, they would never be found again."""
+    """Keep ``record``. Records of other code are deleted, because no lookup would find them again."""
     path = folder(job) / f"{Inputs(**record.inputs).key}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     for other in path.parent.glob("*.json"):

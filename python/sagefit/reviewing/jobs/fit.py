@@ -1,7 +1,7 @@
 """Whether the attempts of a job in a plan fit in memory, and what a run of them can cost.
 
-The plan says on what they run and with which hyperparameters; what the model is, the job file says. Prices are those of
-the packaged tables, so that a page is the same on every machine.
+The plan gives their instances and hyperparameters; the job file gives the model. Prices come from the packaged tables,
+so that a page is the same on every machine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fit:
-    """An attempt and what is predicted for it; ``candidate`` is None where nothing can be, and ``why`` says why."""
+    """An attempt and its prediction; ``candidate`` is None when no prediction is possible, and ``why`` says why."""
 
     attempt: PlannedAttempt
     candidate: Candidate | None
@@ -114,9 +114,9 @@ def _seconds(attempt: PlannedAttempt) -> int:
 
 
 def fits(definition: Definition, job_plan: JobPlan | str) -> list[Fit]:
-    """Each attempt as it is planned, judged by what the job file says of its memory.
+    """Each attempt as it is planned, judged by the memory block of the job file.
 
-    ``job_plan``: of that job file, or why there is none (see `described`).
+    ``job_plan``: the plan of that job file, or why there is none (see `described`).
     """
     if isinstance(job_plan, str):
         return [Fit(attempt, None, job_plan) for attempt in definition.attempts]

@@ -1,4 +1,4 @@
-"""Limits that the role of a job takes from its attempts and steps: they move with the job, which is reviewed."""
+"""Limits in a job's role that follow from its attempts and steps: they change with the job, which is reviewed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules: tables of data, and one small room for each kind of danger."""
+"""The rules: tables of data, and one small module for each kind of danger."""
 
 from __future__ import annotations
 

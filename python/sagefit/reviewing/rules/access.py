@@ -16,7 +16,7 @@ from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
 from sagefit.reviewing.values import will_be
 
-# Attributes that hold policies. Whoever an identity's policy hangs on is named by the second attribute.
+# Attributes that hold policies. The second attribute names the identity that a policy is attached to.
 IDENTITY = {
     "aws_iam_policy": ("policy", ""),
     "aws_iam_role_policy": ("policy", "role:aws_iam_role"),
@@ -78,7 +78,7 @@ _TLS_KEYS = {"aws:securetransport", "s3:tlsversion"}
 
 
 def judge(change: Change, context: Context) -> Iterator[Hit]:
-    """What a policy of this resource allows beyond what it did."""
+    """What a policy of this resource allows beyond what it allowed before."""
     if change.kind not in ("create", "update", "replace", "delete") or change.deposed:
         return
     if change.type in IDENTITY:
@@ -110,7 +110,7 @@ def _identity(change: Change, context: Context) -> Iterator[Hit]:
 
 
 def _left_to_aws(change: Change, attribute: str, context: Context) -> bool:
-    """Whether nobody wrote a policy: what is unknown then is what AWS fills in."""
+    """Whether the configuration has no policy: an unknown value is then the default that AWS fills in."""
     unknown = any(value is UNKNOWN for value in will_be(change, attribute))
     return unknown and not context.references.gives(change.address, attribute.split(".")[0])
 

@@ -1,4 +1,4 @@
-"""Whether an alarm still rings: its threshold, its patience, and whom it tells."""
+"""Whether an alarm still works: its threshold, its evaluation periods, and its recipients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALARMS = ("aws_cloudwatch_metric_alarm", "aws_cloudwatch_composite_alarm")
 _ACTIONS = ("alarm_actions", "insufficient_data_actions", "ok_actions")
 
 _SMALL = 0.1
-"""A threshold that moves by less than this share of itself is being tuned."""
+"""A threshold that changes by less than this share of itself is only tuned."""
 
 # Metrics that are a share of something, in percent. Not those that add up over processors or GPUs.
 _PERCENT = re.compile(
@@ -40,7 +40,7 @@ _SELECT = re.compile(r"^\s*SELECT\s+(?:MAX|AVG|MIN)\(\s*\"?([\w:./-]+)\"?\s*\)\s
 
 
 def judge(change: Change, context: Context) -> Iterator[Hit]:  # noqa: ARG001
-    """Alarms, rules of events and subscriptions that tell less, or nothing."""
+    """Alarms, event rules and budgets that notify less, or not at all."""
     if change.kind not in ("create", "update", "replace") or change.deposed:
         return
     if change.type in _ALARMS:

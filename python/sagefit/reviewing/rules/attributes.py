@@ -112,14 +112,14 @@ def _judged(attribute: _Attribute, change: Change) -> Iterator[Hit]:
 
 
 def _weaker(olds: list[float], news: list[float]) -> bool:
-    """Whether one of several blocks got weaker, or a weak one came to be."""
+    """Whether one of several blocks got weaker, or a weaker one was added."""
     if len(olds) == len(news):
         return any(new < old for old, new in zip(sorted(olds), sorted(news), strict=True))
     return min(news) < min(olds)
 
 
 def _is_weakest(attribute: _Attribute, after: list[Any], strength: float) -> bool:
-    """Whether a new resource asks for the weakest there is; what it leaves open is for its defaults."""
+    """Whether a new resource sets the weakest value; a value that it leaves open has its default."""
     open_to_default = all(value is None for value in after) and not attribute.loses
     return (strength == 0 and not open_to_default) or (bool(attribute.ranks) and strength < _null_rank(attribute))
 

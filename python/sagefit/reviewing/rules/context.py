@@ -38,7 +38,7 @@ class Context:
 
     @cached_property
     def _deleted(self) -> set[Any]:
-        """Names, ids and ARNs of what is deleted: what hangs on it goes with it."""
+        """Names, ids and ARNs of deleted resources: what is attached to them is deleted with them."""
         owners = [c.before for c in self.plan.managed if c.kind == "delete" and c.type in _OWNER_TYPES]
         named = (values.get(name) for values in owners for name in ("id", "arn", "bucket", "name", "url"))
         return {text for text in named if isinstance(text, str) and text}

@@ -1,4 +1,4 @@
-"""Changes by hand that the apply takes back. Terraform itself shows them only among the rest of the update."""
+"""Changes by hand that the apply would undo. Terraform itself shows them only among the rest of the update."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Starts the tracing program: ``python -I CHILD_FOLDER REQUEST.json RESULT.json``.
 
-This folder runs in the interpreter of the user's own environment: standard library and torch, Python 3.9 or newer,
-nothing of Sagefit. It is loaded as a package of a name of its own, so that it hides none of the user's modules.
+This folder runs in the Python interpreter of the user's environment. It uses the standard library and torch, needs
+Python 3.9 or newer, and imports nothing of Sagefit. It is loaded under a package name of its own, so that it hides no
+module of the user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the user's function may not do while it is traced: reach the network, or outlive the one who started it."""
+"""Limits for the user's function while it is traced: no network, and no life beyond the process that started it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def enclose(memory_bytes: int) -> None:
 
 
 def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook (PEP 578) cannot be taken away again. Sockets between local processes (AF_UNIX) stay open."""
+    """Refuse the network by an audit hook (PEP 578), which nobody can remove. Local sockets (AF_UNIX) stay allowed."""
     if event in _LOOKUPS or (event in _CLOSED and getattr(arguments[0], "family", None) != socket.AF_UNIX):
         raise PermissionError(MESSAGE)
 
@@ -38,7 +38,7 @@ def _limit(what: int, value: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """The parent holds the other end of standard input: its end is the parent's, however that came."""
+    """End with the parent, which holds the other end of standard input: when that closes, the parent has ended."""
     while os.read(0, 1):
         pass
     if os.getpgrp() == os.getpid():  # and not somebody else's group, when started by hand

@@ -22,7 +22,7 @@ KNOWN = (
 
 
 class ProtocolError(Exception):
-    """The function is not what is expected of it; the text says what is, and what to change."""
+    """The user's function is not as expected; the text says what is expected, and what to change."""
 
 
 class Task(NamedTuple):

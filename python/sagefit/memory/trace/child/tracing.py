@@ -54,7 +54,7 @@ def _given(request: Mapping[str, Any], size: int, checkpointing: bool) -> dict[s
 
 
 def _check(states: Mapping[str, Any], points: list[dict[str, Any]], method: str) -> None:
-    """Raise ProtocolError for a result that would be believed and be wrong."""
+    """Raise ProtocolError for a result that looks valid but would be wrong."""
     if method == "lora" and states["trained"] == states["parameters"]:
         raise protocol.ProtocolError(
             "memory.method is lora, and every parameter of the model is trained: let the function add the adapters"
