@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
@@ -64,8 +64,10 @@ def _kept(root: Path) -> dict[str, str]:
     return dict(json.loads(kept.read_text(encoding="utf-8"))) if kept.exists() else {}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was shown of the same files."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Leave out what was shown of the same files, when the levels have seen all tests: it may be a witness."""
+    yield
     kept = _kept(config.rootpath)
     left_out = set()
     for item in items:
