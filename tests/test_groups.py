@@ -115,6 +115,15 @@ def write(folder: Path, changes: dict[str, Any] | None = None) -> str:
             "only data in S3",
             "remove it",
         ),
+        (
+            {
+                "inputs.images": {"uri": "data", "instance_groups": ["cpu"]},
+                "inputs.train": {"file_system": {"id": "fs-01234567", "type": "EFS", "directory_path": "/d"}},
+            },
+            "inputs.train.file_system",
+            "images names instance groups, and SageMaker takes names for all inputs or for none",
+            "bring the data from S3",
+        ),
     ],
 )
 def test_every_refusal_names_field_rule_and_knob(

@@ -125,7 +125,8 @@ locals {
       lines = [
         "Run <run> (${var.context.prefix}) ended: <status>.",
         "Error: <error>",
-        "No attempt is left; its history holds what ended each of them.",
+        "FAILED: no attempt is left, and its history holds what ended each of them.",
+        "ABORTED, TIMED_OUT: its training job may go on and cost money. sagefit stop ends both; else stop it in SageMaker.",
       ]
     }
   }

@@ -115,6 +115,22 @@ locals {
     ],
   )
 
+  # Where one channel names instance groups, SageMaker takes the request only if all do. So a channel that names none
+  # then gets all groups of the attempt, which is what it gets without the names.
+  _names_groups = anytrue([for c in values(var.channels) : length(c.instance_groups) > 0])
+  _attempt_channels = [
+    for a in var.attempts : [
+      for channel in local._input_channels : merge(channel, {
+        DataSource = {
+          for kind, source in channel.DataSource : kind => merge(
+            { for k in ["InstanceGroupNames"] : k => a.instance_groups[*].name if local._names_groups && kind == "S3DataSource" },
+            source,
+          )
+        }
+      })
+    ]
+  ]
+
   requests = [
     for i, a in var.attempts : { for k, v in {
       "TrainingJobName.$" = local._training_job[i]
@@ -129,7 +145,7 @@ locals {
       } : k => v if v != null }
       HyperParameters = length(local._hyperparameters[i]) == 0 ? null : local._hyperparameters[i]
       Environment     = local._environments[i]
-      InputDataConfig = length(local._input_channels) == 0 ? null : local._input_channels
+      InputDataConfig = length(local._attempt_channels[i]) == 0 ? null : local._attempt_channels[i]
       OutputDataConfig = { for k, v in {
         S3OutputPath    = local.output_s3_uri
         CompressionType = var.resources.output_compression == "GZIP" ? null : var.resources.output_compression

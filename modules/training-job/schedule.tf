@@ -73,11 +73,22 @@ resource "aws_iam_role_policy" "schedule" {
   role = aws_iam_role.schedule[0].name
   policy = jsonencode({
     Version = "2012-10-17"
-    Statement = [{
-      Sid      = "StartRunsOfThisJob"
-      Effect   = "Allow"
-      Action   = ["states:StartExecution"]
-      Resource = [local.state_machine_arn]
-    }]
+    Statement = concat(
+      [{
+        Sid      = "StartRunsOfThisJob"
+        Effect   = "Allow"
+        Action   = ["states:StartExecution"]
+        Resource = [local.state_machine_arn]
+      }],
+      # The scheduler reads what it encrypted as the role that it starts runs with.
+      [
+        for key in [var.platform.kms_key_arn] : {
+          Sid      = "DecryptTheInputOfTheSchedule"
+          Effect   = "Allow"
+          Action   = ["kms:Decrypt"]
+          Resource = [key]
+        } if key != null
+      ],
+    )
   })
 }

@@ -240,8 +240,15 @@ variable "channels" {
   }
 
   validation {
-    condition     = alltrue([for c in var.channels : length(distinct(c.instance_groups)) == length(c.instance_groups) && (length(c.instance_groups) == 0 || c.file_system == null)])
-    error_message = "channels[*].instance_groups: names of groups, each once, for data in S3 only (API). Correct the list, or remove it."
+    condition     = alltrue([for c in var.channels : length(distinct(c.instance_groups)) == length(c.instance_groups)])
+    error_message = "channels[*].instance_groups: names of groups, each once (API). Correct the list, or remove it."
+  }
+
+  # A request in which some channels name groups and others do not is refused: ValidationException, "Some channels have
+  # assigned instance groups". FileSystemDataSource has no field for them.
+  validation {
+    condition     = alltrue([for c in var.channels : length(c.instance_groups) == 0]) || alltrue([for c in var.channels : c.file_system == null])
+    error_message = "channels[*].instance_groups: SageMaker takes names of groups for all channels or for none, and a file system has none (API). Bring its data from S3, or remove the names."
   }
 
   validation {

@@ -189,3 +189,12 @@ def _channels(request: dict[str, Any]) -> Iterator[str]:
             yield f"Channel '{name}': CompressionType Gzip is only supported with the Pipe input mode"
         if mode != "Pipe" and (channel.get("RecordWrapperType") or "None") != "None":
             yield f"Channel '{name}': RecordWrapperType RecordIO is only supported with the Pipe input mode"
+    with_groups = {
+        channel["ChannelName"]
+        for channel in channels
+        if channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
+    }
+    if with_groups and with_groups != set(names):  # AWS's own words: aws/sagemaker-python-sdk, issue 5225
+        without = ", ".join(name for name in names if name not in with_groups)
+        named = ", ".join(sorted(with_groups))
+        yield f"Some channels have assigned instance groups: [{named}] while others not: [{without}]"

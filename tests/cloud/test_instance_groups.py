@@ -35,8 +35,10 @@ def test_groups_have_their_own_memory_names_and_data(aws: Aws) -> None:
     for index in range(3):
         aws.put(f"groups/{index}", "x")
     request = aws.request(SCRIPT, ResourceConfig={"InstanceGroups": GROUPS, "VolumeSizeInGB": 10})
+    everywhere = [str(group["InstanceGroupName"]) for group in GROUPS]
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = everywhere
     request["InputDataConfig"] += [
-        channel("all", "s3://bucket-data/groups/", []),
+        channel("all", "s3://bucket-data/groups/", everywhere),
         channel("shared", "s3://bucket-data/groups/", ["small"], "ShardedByS3Key"),
         channel("only", "s3://bucket-data/groups/", ["big"]),
     ]
@@ -76,6 +78,7 @@ def test_groups_have_their_own_memory_names_and_data(aws: Aws) -> None:
         ({}, [GROUPS[0], GROUPS[0]], "Instance group names must be unique"),
         ({}, GROUPS[:1], "Channel 'train' names instance groups that are not in InstanceGroups: small"),
         ({"InstanceType": "ml.m5.large", "InstanceCount": 1}, None, "that are not in InstanceGroups: small"),
+        ({}, GROUPS, r"Some channels have assigned instance groups: \[train\] while others not: \[code\]"),
     ],
 )
 def test_what_groups_do_not_go_with(aws: Aws, resources: dict[str, Any], groups: Any, why: str) -> None:

@@ -54,8 +54,8 @@ run "groups_reach_the_request" {
     error_message = "a channel goes to the groups it names"
   }
   assert {
-    condition     = !contains(keys(output.definition.States["first: submit"].Parameters.InputDataConfig[1].DataSource.S3DataSource), "InstanceGroupNames")
-    error_message = "a channel without groups goes to all"
+    condition     = alltrue([for n in [1, 2, 3] : jsonencode(output.definition.States["first: submit"].Parameters.InputDataConfig[n].DataSource.S3DataSource.InstanceGroupNames) == jsonencode(["gpu", "cpu"])])
+    error_message = "where one channel names groups, all others name all groups, code and launcher too"
   }
   assert {
     condition     = strcontains(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.TrainingImage, "-gpu-")
@@ -178,4 +178,40 @@ run "a_channel_names_a_group_once" {
   }
 
   expect_failures = [var.channels]
+}
+
+run "channels_name_groups_or_none_does" {
+  command = plan
+
+  variables {
+    platform = {
+      schema     = 1
+      name       = "dev"
+      partition  = "aws"
+      region     = "us-east-1"
+      account_id = "123456789012"
+      role_arn   = "arn:aws:iam::123456789012:role/sagefit-dev-execution"
+      buckets    = { data = "company-data", artifacts = "company-artifacts", checkpoints = "company-checkpoints" }
+      network    = { subnet_ids = ["subnet-0a1b2c3d"], security_group_ids = ["sg-0a1b2c3d"] }
+    }
+    channels = {
+      images = { s3_uri = "s3://data/images/", instance_groups = ["cpu"] }
+      train  = { file_system = { id = "fs-01234567", type = "EFS", directory_path = "/train" } }
+    }
+  }
+
+  expect_failures = [var.channels]
+}
+
+run "no_channel_names_groups_where_none_has_to" {
+  command = plan
+
+  variables {
+    channels = { train = { s3_uri = "s3://data/train/" } }
+  }
+
+  assert {
+    condition     = alltrue([for c in output.definition.States["first: submit"].Parameters.InputDataConfig : !contains(keys(c.DataSource.S3DataSource), "InstanceGroupNames")])
+    error_message = "all groups get what is for nobody in particular"
+  }
 }

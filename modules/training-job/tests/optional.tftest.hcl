@@ -146,6 +146,13 @@ run "a_platform_of_its_own_kind" {
     error_message = "only this account's scheduler takes the role"
   }
   assert {
+    condition = jsonencode([for s in jsondecode(aws_iam_role_policy.schedule[0].policy).Statement : [s.Action, s.Resource]]) == jsonencode([
+      [["states:StartExecution"], ["arn:aws:states:us-east-1:123456789012:stateMachine:sagefit-dev-digits"]],
+      [["kms:Decrypt"], ["arn:aws:kms:us-east-1:123456789012:key/platform"]],
+    ])
+    error_message = "with the role of a schedule the scheduler starts runs, and reads what it encrypted with the platform's key"
+  }
+  assert {
     condition = jsondecode(aws_iam_role.state_machine.assume_role_policy) == {
       Version = "2012-10-17"
       Statement = [{

@@ -100,13 +100,19 @@ def _image(job: Job) -> Iterator[Problem]:
 
 def _channels(job: Job) -> Iterator[Problem]:
     known = [group.name for group in job.resources.instance_groups]
+    naming = [name for name, channel in job.channels.items() if channel.instance_groups]
     for name, channel in job.channels.items():
         field: Key = ("inputs", name, "instance_groups")
+        if channel.file_system is not None and naming:
+            yield Problem(
+                field if name in naming else ("inputs", name, "file_system"),
+                f"{naming[0]} names instance groups, and SageMaker takes names for all inputs or for none; "
+                "only data in S3 has them (API: S3DataSource)",
+                "remove it, or the names" if name in naming else "bring the data from S3, or remove the names",
+            )
         if not channel.instance_groups:
             continue
         unknown = [group for group in channel.instance_groups if group not in known]
-        if channel.file_system is not None:
-            yield Problem(field, "only data in S3 goes to some groups (API: S3DataSource)", "remove it")
         if len(channel.instance_groups) != len(set(channel.instance_groups)):
             yield Problem(field, "names a group twice", "name each once")
         if unknown:
