@@ -271,6 +271,9 @@ def test_gitlab_needs_a_branch_that_may_plan(roles: Roles) -> None:
 
 
 EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+OF_DEV = KEY.replace("1111", "7777")
+TAGGED = {"aws:ResourceTag/sagefit:platform": "dev"}
+AWS_ONLY = {"kms:GrantIsForAWSResource": "true"}
 SSE = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
 PLANS = [
     Call("states:DescribeStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
@@ -305,12 +308,17 @@ APPLIES = [
     Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
     Call("s3:PutObject", STATE),
     Call("s3:PutObject", f"{DATA}/jobs/digits/code/0123/train.py"),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits"),
+    Call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit/dev/sagefit-dev-digits-execution"),
     Call(
         "iam:PassRole",
-        f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits",
+        f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits",
         {"iam:PassedToService": "states.amazonaws.com"},
     ),
+    Call("s3:ListBucketVersions", DATA, {"s3:prefix": "jobs/digits/code/0123/train.py"}),
+    Call("kms:GenerateDataKey", OF_DEV, SSE | TAGGED),
+    Call("kms:CreateGrant", OF_DEV, {"kms:ViaService": f"ecr.{REGION}.amazonaws.com", **AWS_ONLY, **TAGGED}),
+    Call("kms:Decrypt", OF_DEV, {"kms:ViaService": f"scheduler.{REGION}.amazonaws.com"} | TAGGED),
     Call("ssm:PutParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/sagefit/dev"),
 ]
 NOT_APPLIES = [
@@ -319,9 +327,15 @@ NOT_APPLIES = [
     Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/admin"),
     Call(
         "iam:PassRole",
-        f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits",
+        f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits",
         {"iam:PassedToService": "lambda.amazonaws.com"},
     ),
+    Call("s3:ListBucketVersions", DATA),
+    Call("s3:ListBucketVersions", DATA.replace("-data", "-artifacts"), {"s3:prefix": "jobs/digits/"}),
+    Call("kms:Decrypt", OF_DEV, TAGGED),
+    Call("kms:Decrypt", OF_DEV, SSE),
+    Call("kms:GenerateDataKey", OF_DEV, SSE | {"aws:ResourceTag/sagefit:platform": "other"}),
+    Call("kms:CreateGrant", OF_DEV, {"kms:ViaService": f"ecr.{REGION}.amazonaws.com", **TAGGED}),
     Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
     Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:other"),
     Call("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/x"),
@@ -355,6 +369,14 @@ def test_the_apply_role_may(planned: dict[str, Any], call: Call) -> None:
 @pytest.mark.parametrize("call", NOT_APPLIES, ids=str)
 def test_the_apply_role_may_not(planned: dict[str, Any], call: Call) -> None:
     assert not allows(policy(planned, "apply"), call)
+
+
+def test_the_apply_role_uses_a_key_of_the_team_s_own_where_it_is_named(roles: Roles) -> None:
+    call = Call("kms:GenerateDataKey", OF_DEV, SSE)
+    named = roles.plan(platform_key_arns=[OF_DEV])
+    assert allows(policy(named, "apply"), call)
+    assert not allows(policy(named, "apply"), Call("kms:GenerateDataKey", KEY.replace("1111", "9999"), SSE))
+    assert "platform_key_arns: ARNs of keys" in roles.refusal(platform_key_arns=["alias/mine"])
 
 
 def test_a_boundary_is_asked_for_where_there_is_one(gitlab: dict[str, Any]) -> None:

@@ -54,7 +54,6 @@ locals {
       "sns:SetTopicAttributes",
       "sns:Subscribe",
       "sns:TagResource",
-      "sns:Unsubscribe",
       "sns:UntagResource",
       "states:CreateStateMachine",
       "states:DeleteStateMachine",
@@ -78,6 +77,14 @@ locals {
     ])
   }
 
+  # IAM knows no resource for this action.
+  _unsubscribe = {
+    Sid      = "Unsubscribe"
+    Effect   = "Allow"
+    Action   = "sns:Unsubscribe"
+    Resource = "*"
+  }
+
   # A state machine's logs are delivered by a service of CloudWatch Logs that knows no resources.
   _deliver = {
     Sid    = "DeliverLogs"
@@ -99,6 +106,17 @@ locals {
     Effect   = "Allow"
     Action   = ["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject", "s3:PutObjectTagging"]
     Resource = local._uploaded
+  }
+
+  # To remove an uploaded file from a bucket that keeps versions, Terraform lists the versions of this file.
+  _list_versions = {
+    Sid    = "ListVersionsOfUploads"
+    Effect = "Allow"
+    Action = "s3:ListBucketVersions"
+    Resource = [
+      for platform in var.platforms : "${local._arn}:s3:::sagefit-${platform}-${var.account_id}-${var.region}-data"
+    ]
+    Condition = { StringLike = { "s3:prefix" = ["jobs/*"] } }
   }
 
   _publish = {
@@ -188,6 +206,50 @@ locals {
     Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.platforms } }
   }
 
+  # A service encrypts on behalf of the caller: S3 the files that are uploaded, Scheduler the input of a schedule. ECR
+  # makes itself a grant on behalf of the caller who makes a repository. So these are not the caller's own to use. A
+  # platform's key is one that Sagefit made and tagged, or one that the variable names.
+  _keys_of_platforms = concat(
+    [{
+      name      = "Platform"
+      resource  = ["${local._arn}:kms:${local._here}:key/*"]
+      condition = { "aws:ResourceTag/sagefit:platform" = var.platforms }
+    }],
+    [for arns in [var.platform_key_arns] : { name = "Named", resource = arns, condition = {} } if length(arns) > 0],
+  )
+  _use_keys = flatten([
+    for keys in local._keys_of_platforms : [
+      {
+        Sid      = "Use${keys.name}Keys"
+        Effect   = "Allow"
+        Action   = ["kms:Decrypt", "kms:GenerateDataKey"]
+        Resource = keys.resource
+        Condition = {
+          StringEquals = merge(keys.condition, {
+            "kms:ViaService" = ["s3.${var.region}.amazonaws.com", "scheduler.${var.region}.amazonaws.com"]
+          })
+        }
+      },
+      {
+        Sid      = "Grant${keys.name}Keys"
+        Effect   = "Allow"
+        Action   = "kms:CreateGrant"
+        Resource = keys.resource
+        Condition = {
+          StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${var.region}.amazonaws.com" })
+          Bool         = { "kms:GrantIsForAWSResource" = "true" }
+        }
+      },
+      {
+        Sid       = "Retire${keys.name}Grants"
+        Effect    = "Allow"
+        Action    = "kms:RetireGrant"
+        Resource  = keys.resource
+        Condition = { StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${var.region}.amazonaws.com" }) }
+      },
+    ]
+  ])
+
   _name_keys = {
     Sid      = "NameKeys"
     Effect   = "Allow"
@@ -216,11 +278,12 @@ locals {
       [local._read, local._read_documents, local._read_uploaded, local._read_state],
       local._state_key,
       [
-        local._manage, local._deliver, local._upload, local._publish,
+        local._manage, local._unsubscribe, local._deliver, local._upload, local._list_versions, local._publish,
         local._make_roles, local._change_roles, local._change_policies, local._pass_roles,
         local._make_keys, local._manage_keys, local._name_keys,
-        local._write_state, local._not_itself,
       ],
+      local._use_keys,
+      [local._write_state, local._not_itself],
     )
   })
 }

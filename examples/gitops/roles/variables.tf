@@ -99,6 +99,18 @@ variable "plan_branches" {
   }
 }
 
+variable "platform_key_arns" {
+  description = "Keys of your own that the platforms encrypt with (`kms.key_arn`). Those that Sagefit makes need no name."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for arn in var.platform_key_arns : can(regex("^arn:aws:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", arn))])
+    error_message = "platform_key_arns: ARNs of keys (arn:aws:kms:REGION:ACCOUNT:key/ID), not of aliases. Correct them."
+  }
+}
+
 variable "platforms" {
   description = "Names of the platforms that the roles plan and apply."
   type        = list(string)
