@@ -179,6 +179,8 @@ locals {
       }
       RetryStrategy     = var.resources.retry_attempts == null ? null : { MaximumRetryAttempts = var.resources.retry_attempts }
       RemoteDebugConfig = var.resources.remote_debug ? { EnableRemoteDebug = true } : null
+      # Left out, SageMaker's default decides, which writes system metrics below the job's output (DG).
+      ProfilerConfig = var.resources.profiler ? null : { DisableProfiler = true }
       Tags = [
         for key, value in merge(
           local.tags,

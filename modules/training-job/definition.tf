@@ -9,9 +9,9 @@
 #                |        ^                  |  |            or submit of the next step
 #                |        +---- running -----+  |
 #                v        | exists             ...
-#             refused -> refusal                |
+#             refused, lost                     |
 #                          |                    |
-#   shared:         classify refusal         classify
+#   shared:    refusal -> classify refusal   classify
 #                          |                    |
 #                          +--> class: CLASS <--+
 #                                    |
@@ -40,23 +40,29 @@ locals {
   # A standard execution may have 25,000 events and a look at the training job
   # costs 9. Room for 2600 looks leaves the rest for starting and ending. At 2000
   # looks for the allowed time, 30 % of it is left for waiting, uploading and
-  # repeats; the time limit ends a run before its history is full, whatever
-  # repeats add.
-  _looks            = 2600
-  poll_seconds      = var.resources.poll_seconds != null ? var.resources.poll_seconds : max(30, ceil(local.worst_case_seconds / 2000))
-  _deadline_seconds = local._looks * local.poll_seconds
+  # repeats, and a task that need not wait for instances for two hours has them to
+  # do so. The deadline ends a run before its history is full, whatever repeats add.
+  _looks        = 2600
+  poll_seconds  = var.resources.poll_seconds != null ? var.resources.poll_seconds : max(30, ceil(local.worst_case_seconds / 2000))
+  _wait_seconds = 7200
+  _deadline_seconds = min(
+    local._looks * local.poll_seconds,
+    ceil(1.3 * local.worst_case_seconds) + local._wait_seconds * length(local._tasks),
+  )
 
   # New roles and policies take seconds to work everywhere, and throttling and
-  # service errors pass: such refusals are tried again, this often in a run.
+  # service errors pass: such refusals are tried again, this often in an attempt.
   _patience = 8
   _passing  = ["permission", "internal"]
   # AWS's own internal errors ask for another try of the same attempt. Names are
   # used up, so each try has a letter of its own: <run>-0, <run>-0b, <run>-0c.
   _repeats       = ["b", "c"]
-  _first_try     = { letter = "", of = [] }
+  _first_try     = { letter = "", of = [], tries = 0 }
   _pause_seconds = min(15, local.poll_seconds)
   _sdk           = "${local._arn_prefix}:states:::aws-sdk:sagemaker"
 
+  # A throttled request arrives as SageMaker.SageMakerException, as every error does for which SageMaker's API has no
+  # name. So does a request that is wrong, and patience tells them apart by their words.
   _retry_create = [{
     ErrorEquals     = ["SageMaker.ThrottlingException", "sagemaker.ThrottlingException", "SageMaker.SdkClientException"]
     IntervalSeconds = 2
@@ -65,13 +71,13 @@ locals {
     MaxAttempts     = 6
     JitterStrategy  = "FULL"
   }]
-  # Reading is harmless to repeat, and giving up loses sight of a job that costs money.
+  # Reading is harmless to repeat, and giving up loses sight of a job that costs money: three hours at 15 s and more.
   _retry_describe = [{
     ErrorEquals     = ["States.ALL"]
     IntervalSeconds = local._pause_seconds
     BackoffRate     = 2
     MaxDelaySeconds = 300
-    MaxAttempts     = 10
+    MaxAttempts     = 40
   }]
 
   _task_states = [
@@ -95,12 +101,15 @@ locals {
           Parameters = {
             attempt      = { name = task.name }
             "attempts.$" = "$.attempts"
-            "repeat.$"   = "$.repeat"
-            "tries.$"    = "States.MathAdd($.tries, 1)"
+            "error.$"    = "$.error"
+            repeat = {
+              "letter.$" = "$.repeat.letter"
+              "of.$"     = "$.repeat.of"
+              "tries.$"  = "States.MathAdd($.repeat.tries, 1)"
+            }
             job = {
               "TrainingJobName.$" = task.job
               TrainingJobStatus   = "Refused"
-              "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
             }
           }
           Next = "${task.name}: refusal"
@@ -109,8 +118,19 @@ locals {
         # The name is ours alone, so an earlier try has created the job.
         "${task.name}: refusal" = {
           Type    = "Choice"
-          Choices = [{ Variable = "$.job.FailureReason", StringMatches = "*ResourceInUse*", Next = "${task.name}: wait" }]
-          Default = "classify refusal"
+          Choices = [{ Variable = "$.error.Error", StringMatches = "*ResourceInUse*", Next = "${task.name}: wait" }]
+          Default = "refusal"
+        }
+
+        # The job may still train and cost money, so no other attempt starts beside it.
+        "${task.name}: lost" = {
+          Type = "Pass"
+          Parameters = {
+            "TrainingJobName.$" = task.job
+            TrainingJobStatus   = "Lost"
+          }
+          ResultPath = "$.job"
+          Next       = "refusal"
         }
 
         "${task.name}: wait" = {
@@ -126,7 +146,7 @@ locals {
             Parameters = { "${local._kinds[task.kind].api}Name.$" = task.job }
             ResultPath = "$.job"
             Retry      = local._retry_describe
-            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${task.name}: refused" }]
+            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "${task.name}: lost" }]
             Next       = "${task.name}: judge"
           },
           { for answer in [local._kinds[task.kind].answer] : "ResultSelector" => answer if length(answer) > 0 },
@@ -141,7 +161,7 @@ locals {
               { Variable = local._kinds[task.kind].status, StringEquals = status, Next = "${task.name}: wait" }
             ],
             [
-              for status, state in local._kinds[task.kind].ends :
+              for status, state in merge(local._kinds[task.kind].ends, task.ends) :
               { Variable = local._kinds[task.kind].status, StringEquals = status, Next = state }
             ],
           )
@@ -158,13 +178,16 @@ locals {
       {
         for edges in [task.next] : "${task.name}: next" => {
           Type = "Choice"
-          Choices = [
-            for class, target in edges : {
-              Variable     = "$.class"
-              StringEquals = class
-              Next         = contains(task.release, target) ? "${task.name}: release for ${target}" : "${target}: submit"
-            }
-          ]
+          Choices = concat(
+            [{ Variable = "$.job.TrainingJobStatus", StringEquals = "Lost", Next = "failed" }],
+            [
+              for class, target in edges : {
+                Variable     = "$.class"
+                StringEquals = class
+                Next         = contains(task.release, target) ? "${task.name}: release for ${target}" : "${target}: submit"
+              }
+            ],
+          )
           Default = "failed"
         } if length(edges) > 0
       },
@@ -184,28 +207,79 @@ locals {
     ]
   ]
 
-  _training_states = {
-    completed = {
-      Type = "Pass"
-      Parameters = {
-        "attempts.$"     = "$.attempts"
-        "attempt.$"      = "$.attempt.name"
-        "training_job.$" = "$.job.TrainingJobName"
-        "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
+  # A job that waits for instances for longer than max_pending is Stopped, as one that a person stops, and never
+  # started. No document has the word of its secondary status, so it gets the one of the table (Batch guide).
+  _training_states = [
+    {
+      completed = {
+        Type = "Pass"
+        Parameters = {
+          "attempts.$"     = "$.attempts"
+          "attempt.$"      = "$.attempt.name"
+          "training_job.$" = "$.job.TrainingJobName"
+          "model.$"        = "$.job.ModelArtifacts.S3ModelArtifacts"
+        }
+        Next = "done"
       }
-      Next = "done"
-    }
-  }
+    },
+    {
+      for state in ["stopped"] : state => {
+        Type = "Choice"
+        Choices = concat(
+          [{ Variable = "$.job.TrainingStartTime", IsPresent = true, Next = "classify" }],
+          [
+            for row in local._rows.secondary_status :
+            { Variable = "$.job.SecondaryStatus", StringEquals = row.glob, Next = "classify" } if row.class != "stopped"
+          ],
+        )
+        Default = "stopped while pending"
+      } if local._waits_for_capacity
+    },
+    {
+      for state in ["stopped while pending"] : state => {
+        Type       = "Pass"
+        Result     = "MaxPendingTimeExceeded"
+        ResultPath = "$.job.SecondaryStatus"
+        Next       = "classify"
+      } if local._waits_for_capacity
+    },
+  ]
+  _waits_for_capacity = anytrue([for a in var.attempts : a.max_pending_seconds != null])
 
   _shared_states = [
     {
       begin = {
         Type   = "Pass"
-        Result = { attempts = {}, tries = 0, repeat = local._first_try }
+        Result = { attempts = {}, repeat = local._first_try }
         Next   = "${try(local._tasks[0].name, "-")}: submit"
       }
 
       done = { Type = "Succeed" }
+
+      # An error has a name, and mostly says more.
+      refusal = {
+        Type    = "Choice"
+        Choices = [{ Variable = "$.error.Cause", IsPresent = true, Next = "refusal with cause" }]
+        Default = "refusal without cause"
+      }
+
+      "refusal with cause" = {
+        Type = "Pass"
+        Parameters = {
+          "TrainingJobName.$"   = "$.job.TrainingJobName"
+          "TrainingJobStatus.$" = "$.job.TrainingJobStatus"
+          "FailureReason.$"     = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
+        }
+        ResultPath = "$.job"
+        Next       = "classify refusal"
+      }
+
+      "refusal without cause" = {
+        Type       = "Pass"
+        InputPath  = "$.error.Error"
+        ResultPath = "$.job.FailureReason"
+        Next       = "classify refusal"
+      }
 
       "classify refusal" = {
         Type = "Choice"
@@ -248,7 +322,7 @@ locals {
           [{
             And = [
               { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
-              { Variable = "$.tries", NumericLessThanEquals = local._patience },
+              { Variable = "$.repeat.tries", NumericLessThanEquals = local._patience },
             ]
             Next = "pause"
           }],
@@ -303,8 +377,9 @@ locals {
       for n, letter in local._repeats : "repeat: ${letter}" => {
         Type = "Pass"
         Parameters = {
-          letter = letter
-          "of.$" = "States.Array(${join(", ", concat([for m in range(n) : "$.repeat.of[${m}]"], ["$.job.TrainingJobName"]))})"
+          letter    = letter
+          "of.$"    = "States.Array(${join(", ", concat([for m in range(n) : "$.repeat.of[${m}]"], ["$.job.TrainingJobName"]))})"
+          "tries.$" = "$.repeat.tries"
         }
         ResultPath = "$.repeat"
         Next       = "pause"

@@ -16,7 +16,8 @@ locals {
     Effect   = "Allow"
     Action   = ["sagemaker:CreateTrainingJob"]
     Resource = local._job_arns
-    # ForAllValues is true for a request without the key, hence the Null test.
+    # ForAllValues is true for a request without the key, hence the Null test. Whether a request with instance groups
+    # has the key is in no document, so the test is not made of it.
     Condition = { for operator, keys in {
       "ForAllValues:StringEquals" = { for k, v in {
         "sagemaker:InstanceTypes"       = distinct(flatten(local._machine_types))
@@ -24,7 +25,7 @@ locals {
         "sagemaker:VpcSecurityGroupIds" = local._in_vpc ? local._security_group_ids : null
       } : k => v if v != null }
       Null = { for k, v in {
-        "sagemaker:InstanceTypes"       = "false"
+        "sagemaker:InstanceTypes"       = anytrue([for a in var.attempts : length(a.instance_groups) > 0]) ? null : "false"
         "sagemaker:VpcSubnets"          = local._in_vpc ? "false" : null
         "sagemaker:VpcSecurityGroupIds" = local._in_vpc ? "false" : null
         "sagemaker:OutputKmsKey"        = local._output_kms_key != null ? "false" : null

@@ -59,6 +59,7 @@ locals {
 
   # name: in front of the names of its states. record: its key in the record of
   # the run. job: the name of its SageMaker job. done: the state after success.
+  # ends: statuses that end this task's job and lead elsewhere than its kind says.
   # next: the task that follows a failure, by class. release: the targets among
   # them for which instances are given back.
   _tasks = concat(
@@ -71,6 +72,7 @@ locals {
         comment = "${s.instance_count} x ${s.instance_type}"
         request = local.step_requests[i]
         done    = "${local._step_labels[i]}: completed"
+        ends    = {}
         next    = {}
         release = []
       }
@@ -84,6 +86,7 @@ locals {
         comment = "${var.tuning == null ? "" : "${local._trials} x "}${join(": ", compact(["${local._machine_words[i]}${a.spot ? " spot" : ""}", a.reason]))}"
         request = local.attempt_requests[i]
         done    = var.tuning == null ? "completed" : "best"
+        ends    = { for status in ["Stopped"] : status => "stopped" if var.tuning == null && a.max_pending_seconds != null }
         next    = a.next
         release = local._releases[i]
       }

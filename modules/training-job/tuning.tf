@@ -31,7 +31,7 @@ locals {
   # for. All training jobs of a tuning job share the folder of checkpoints, and
   # only the launcher keeps them apart in it: those keep it that have a launcher,
   # and that spot or a retry brings back to their checkpoint.
-  _not_in_trials = ["TrainingJobName.$", "HyperParameters", "AlgorithmSpecification", "Tags", "RemoteDebugConfig"]
+  _not_in_trials = ["TrainingJobName.$", "HyperParameters", "AlgorithmSpecification", "Tags", "RemoteDebugConfig", "ProfilerConfig"]
 
   tuning_requests = [
     for i, request in local.requests : { for k, v in {
@@ -167,10 +167,9 @@ locals {
       Parameters = {
         "TrainingJobName.$" = "$.job.HyperParameterTuningJobName"
         TrainingJobStatus   = "Unread"
-        "FailureReason.$"   = "States.Format('{}: {}', $.error.Error, $.error.Cause)"
       }
       ResultPath = "$.job"
-      Next       = "classify refusal"
+      Next       = "refusal"
     }
 
     "tuning stopped" = {
@@ -201,11 +200,19 @@ locals {
         Effect   = "Allow"
         Action   = ["sagemaker:CreateHyperParameterTuningJob"]
         Resource = local._tuning_arns
-        # Those of a training job, but for two that this call does not know.
-        Condition = {
-          for operator, keys in local._allow_create.Condition : operator => keys
-          if !contains(["NumericLessThanEqualsIfExists", "BoolIfExists"], operator)
-        }
+        # Those of a training job, but for two that this call does not know. It has two time limits, of a training job
+        # and of all, and no document says which of them the key is.
+        Condition = merge(
+          {
+            for operator, keys in local._allow_create.Condition : operator => keys
+            if !contains(["NumericLessThanEqualsIfExists", "BoolIfExists"], operator)
+          },
+          {
+            NumericLessThanEquals = {
+              "sagemaker:MaxRuntimeInSeconds" = tostring(max(concat([1, try(coalesce(var.tuning.max_runtime_seconds, 1), 1)], var.attempts[*].max_runtime_seconds)...))
+            }
+          },
+        )
       },
       {
         Sid      = "FollowTuningJobsOfThisJob"

@@ -13,6 +13,7 @@ variable "resources" {
     - `output_s3_uri`: null is the platform's artifacts bucket; `output_compression` is GZIP or NONE.
     - `retry_attempts`: let SageMaker itself repeat a training job after its internal errors.
     - `remote_debug`: allow a shell into the running container.
+    - `profiler`: leave SageMaker's profiler as AWS sets it; false turns it off.
     - `instance_quota`: most instances one attempt may ask for.
     - `poll_seconds`: time between two looks at a training job; null computes it from the time limits.
   EOT
@@ -34,6 +35,7 @@ variable "resources" {
     output_compression              = optional(string, "GZIP")
     retry_attempts                  = optional(number)
     remote_debug                    = optional(bool, false)
+    profiler                        = optional(bool, false)
     instance_quota                  = optional(number, 20)
     poll_seconds                    = optional(number)
   })

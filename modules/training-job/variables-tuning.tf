@@ -155,4 +155,9 @@ variable "tuning" {
     condition     = var.tuning == null || !var.resources.remote_debug
     error_message = "resources.remote_debug: training jobs of a tuning job have none (API). Remove it."
   }
+
+  validation {
+    condition     = var.tuning == null || !var.resources.profiler
+    error_message = "resources.profiler: training jobs of a tuning job have none (API). Remove it."
+  }
 }

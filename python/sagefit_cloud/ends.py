@@ -38,7 +38,8 @@ def stands_in(fault: Outcome | None) -> bool:
     if fault and fault.status == "Failed":
         raise JobFailedError(fault.failure_reason)
     if fault and fault.stopped:
-        raise EndedError("Stopped", fault.stopped)
+        # No document has the secondary status of a job that waited for instances for too long.
+        raise EndedError("Stopped", "Stopped" if fault.stopped == "MaxPendingTimeExceeded" else fault.stopped)
     return bool(fault and fault.status == "Completed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -40,7 +41,7 @@ class JobRecord:
         return self.status not in ENDED
 
 
-class ContainerJob(JobRecord):
+class ContainerJob(JobRecord, abc.ABC):
     """One job whose containers an executor thread runs."""
 
     def __init__(
@@ -52,9 +53,9 @@ class ContainerJob(JobRecord):
         self._on_change = on_change
 
     @property
+    @abc.abstractmethod
     def isolated(self) -> bool:
         """Whether its containers have no network and no credentials."""
-        raise NotImplementedError
 
     @property
     def role(self) -> str:

@@ -47,6 +47,8 @@ class TrainingWalk:
     def _run(self) -> None:
         job = self._job
         try:
+            if job.fault and job.fault.stopped in ("MaxRuntimeExceeded", "Stopped"):
+                job.advance("Downloading")
             if not stands_in(self._job.fault):
                 self._walk()
             job.finish("Completed", "Completed", metrics=self._final(), has_model=True)

@@ -102,6 +102,7 @@ FULL: Spec = VALID | {
         "output_compression": "GZIP",
         "retry_attempts": 1,
         "remote_debug": False,
+        "profiler": False,
         "poll_interval": "30s",
     },
     "memory": AUTO["memory"]

@@ -42,7 +42,7 @@ def definition(
         }  # fmt: skip
         states[f"{each}: ended"] = {"Type": "Pass"}
     if len(names) > 1:
-        choices = [{"StringEquals": "gpu_memory", "Next": "larger: submit"}]
+        choices = [{"Variable": "$.class", "StringEquals": "gpu_memory", "Next": "larger: submit"}]
         states["main: next"] = {"Type": "Choice", "Choices": choices}
     return {"Comment": f"Sagefit job {name}: words", "StartAt": "begin", "TimeoutSeconds": 9000, "States": states}
 

@@ -50,8 +50,9 @@ def rewired(definition: dict[str, Any], graph: list[dict[str, int]]) -> dict[str
     """The same definition with other edges, in the form the module writes them."""
     changed = copy.deepcopy(definition)
     names = attempts_of(definition)[: len(graph)]
+    first = [rule for rule in changed["States"][f"{names[0]}: next"]["Choices"] if rule["Variable"] != "$.class"]
     for index, (name, edges) in enumerate(zip(names, graph, strict=True)):
-        rules = [
+        rules = first + [
             {"Variable": "$.class", "StringEquals": failure, "Next": f"{names[index + step]}: submit"}
             for failure, step in edges.items()
             if index + step < len(names)
@@ -112,7 +113,7 @@ def test_every_run_ends(
     sagemaker = SageMaker(outcomes)
     status, said = walk(rewired(definition, graph), "run", sagemaker)
     assert len(sagemaker.created) <= len(graph) * (1 + REPEATS)
-    assert sagemaker.requests <= len(graph) * (1 + REPEATS) + PATIENCE
+    assert sagemaker.requests <= len(graph) * (1 + REPEATS + PATIENCE)
     assert status == "SUCCEEDED" or said[0].removeprefix("Sagefit.") in CLASSES
 
 
@@ -128,6 +129,42 @@ def test_the_same_outcome_for_ever_ends_too(definition: dict[str, Any], outcome:
     assert status == ("SUCCEEDED" if ends_well else "FAILED")
     if outcome.get("failure_reason", "").startswith("InternalServerError"):
         assert len(sagemaker.created) == count * (1 + REPEATS)
+
+
+@pytest.mark.parametrize(
+    ("error", "ends_as"),
+    [
+        (CallError("SageMaker.SageMakerException", "Rate exceeded (Service: SageMaker, Status Code: 400)"), "internal"),
+        (CallError("SageMaker.SageMakerException", "x is not authorized to perform: y"), "permission"),
+        (CallError("States.Runtime"), "code"),
+    ],
+    ids=["throttled", "forbidden", "without a cause"],
+)
+def test_nothing_starts_beside_a_job_that_is_out_of_sight(
+    definition: dict[str, Any], error: CallError, ends_as: str
+) -> None:
+    """Whatever the edges say: it may still train, and cost money."""
+    edges = {name: 1 for name in CLASSES if name != "stopped"}
+    created: list[str] = []
+
+    def sagemaker(action: str, request: dict[str, Any]) -> dict[str, Any]:
+        if action == "createTrainingJob":
+            created.append(request["TrainingJobName"])
+            return {"TrainingJobArn": request["TrainingJobName"]}
+        raise error
+
+    status, (name, record) = walk(rewired(definition, [edges, edges, {}]), "run", sagemaker)
+    assert (status, name, created) == ("FAILED", f"Sagefit.{ends_as}", ["run-0"])
+    note = json.loads(record)["0"]
+    assert (note["training_job"], note["evidence"]) == ("run-0", ": ".join(error.args))
+
+
+def test_each_attempt_has_all_its_tries(definition: dict[str, Any]) -> None:
+    """An account that is throttled for a while does not use up the patience of the attempts that follow."""
+    end = {"status": "Failed", "failure_reason": "AlgorithmError: CUDA out of memory"}
+    sagemaker = SageMaker([*[THROTTLED] * PATIENCE, end, *[THROTTLED] * PATIENCE, {"status": "Completed"}])
+    assert walk(rewired(definition, [{"gpu_memory": 1}, {}]), "run", sagemaker)[0] == "SUCCEEDED"
+    assert (sagemaker.requests, sagemaker.created) == (2 * (PATIENCE + 1), ["run-0", "run-1"])
 
 
 def test_throttling_without_end_is_internal(definition: dict[str, Any]) -> None:

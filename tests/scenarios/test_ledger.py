@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sagefit.failures import REMEDIES
-from scenarios.conftest import EXPLAINED, THROTTLED, UNEXPLAINED, Cloud
+from scenarios.conftest import EXPLAINED, SCENARIOS, THROTTLED, UNEXPLAINED, Cloud, run_name
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
@@ -139,6 +139,16 @@ def test_what_decides_is_not_looked_into(unexplained: Cloud) -> None:
         "ListObjectsV2": 1,
     }
     assert not ASKED & (after - between).keys()
+
+
+def test_a_job_that_found_no_instances_is_told_as_the_run_took_it(runs: Cloud) -> None:
+    index = next(
+        i for i, each in enumerate(SCENARIOS) if each["why"] == "no instances within max_pending, with an edge"
+    )
+    runs.ended("bare", run_name(index))
+    first, second = json.loads(runs.sagefit("runs", run_name(index), "--json").out)["attempts"]
+    assert (first["outcome"], first["evidence"], first["routed_by"]) == ("capacity", "MaxPendingTimeExceeded", "")
+    assert second["outcome"] == "completed"
 
 
 @pytest.mark.full(witness="tests/scenarios/test_ledger.py::test_utilisation_explains_what_no_text_does")

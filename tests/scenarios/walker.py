@@ -16,7 +16,7 @@ Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class CallError(Exception):
-    """A call that was refused: error name and cause."""
+    """A call that was refused: error name, and cause where there is one."""
 
 
 class EndlessError(AssertionError):
@@ -43,7 +43,7 @@ def walk(definition: dict[str, Any], run: str, call: Call, *, steps: int = 20_00
             name = state["Next"]
         except CallError as error:
             catch = state["Catch"][0]
-            data = _put(data, catch["ResultPath"], {"Error": error.args[0], "Cause": error.args[1]})
+            data = _put(data, catch["ResultPath"], dict(zip(("Error", "Cause"), error.args, strict=False)))
             name = catch["Next"]
     raise EndlessError(name)
 

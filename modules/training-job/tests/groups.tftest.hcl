@@ -71,6 +71,10 @@ run "groups_reach_the_request" {
     ])
     error_message = "the role may create on the types of all groups"
   }
+  assert {
+    condition     = length([for s in output.state_machine_policy.Statement : s if can(s.Condition.Null["sagemaker:InstanceTypes"])]) == 0
+    error_message = "a request with groups need not have the key"
+  }
 }
 
 run "a_type_or_groups" {

@@ -96,6 +96,7 @@ run "edges_are_the_ones_of_next" {
 
   assert {
     condition = jsonencode(output.definition.States["first: next"].Choices) == jsonencode([
+      { Variable = "$.job.TrainingJobStatus", StringEquals = "Lost", Next = "failed" },
       { Variable = "$.class", StringEquals = "capacity", Next = "third: submit" },
       { Variable = "$.class", StringEquals = "host_memory", Next = "second: submit" },
     ])
@@ -279,12 +280,109 @@ run "a_refusal_of_our_own_name_goes_on" {
   command = plan
 
   assert {
-    condition     = output.definition.States["first: refusal"].Choices[0].StringMatches == "*ResourceInUse*" && output.definition.States["first: refusal"].Choices[0].Next == "first: wait"
+    condition     = output.definition.States["first: refusal"].Choices[0].StringMatches == "*ResourceInUse*" && output.definition.States["first: refusal"].Choices[0].Variable == "$.error.Error" && output.definition.States["first: refusal"].Choices[0].Next == "first: wait"
     error_message = "the training job exists: wait for it"
   }
   assert {
-    condition     = length(output.definition.States["first: refusal"].Choices) == 1 && output.definition.States["first: refusal"].Default == "classify refusal"
+    condition     = length(output.definition.States["first: refusal"].Choices) == 1 && output.definition.States["first: refusal"].Default == "refusal"
     error_message = "any other refusal is classified"
+  }
+}
+
+run "an_error_without_a_cause_is_a_reason_too" {
+  command = plan
+
+  assert {
+    condition = jsonencode([output.definition.States.refusal.Choices, output.definition.States.refusal.Default]) == jsonencode([
+      [{ Variable = "$.error.Cause", IsPresent = true, Next = "refusal with cause" }], "refusal without cause",
+    ])
+    error_message = "the cause is read where there is one"
+  }
+  assert {
+    condition     = output.definition.States["refusal with cause"].Parameters["FailureReason.$"] == "States.Format('{}: {}', $.error.Error, $.error.Cause)" && output.definition.States["refusal with cause"].ResultPath == "$.job"
+    error_message = "name and cause are the reason"
+  }
+  assert {
+    condition     = output.definition.States["refusal without cause"].InputPath == "$.error.Error" && output.definition.States["refusal without cause"].ResultPath == "$.job.FailureReason"
+    error_message = "the name alone is"
+  }
+  assert {
+    condition     = alltrue([for state in ["refusal with cause", "refusal without cause"] : output.definition.States[state].Next == "classify refusal"])
+    error_message = "and both are classified"
+  }
+}
+
+run "no_attempt_starts_beside_a_job_that_is_out_of_sight" {
+  command = plan
+
+  assert {
+    condition     = jsonencode(output.definition.States["first: describe"].Catch) == jsonencode([{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "first: lost" }])
+    error_message = "a job that cannot be looked at is lost"
+  }
+  assert {
+    condition = jsonencode(output.definition.States["first: lost"]) == jsonencode({
+      Type       = "Pass"
+      ResultPath = "$.job"
+      Next       = "refusal"
+      Parameters = { "TrainingJobName.$" = "States.Format('{}-0{}', $$.Execution.Name, $.repeat.letter)", TrainingJobStatus = "Lost" }
+    })
+    error_message = "its error is the reason"
+  }
+  assert {
+    condition     = alltrue([for name in ["first", "second"] : jsonencode(output.definition.States["${name}: next"].Choices[0]) == jsonencode({ Variable = "$.job.TrainingJobStatus", StringEquals = "Lost", Next = "failed" })])
+    error_message = "its run ends, whatever the class"
+  }
+}
+
+run "a_job_that_waits_for_too_long_has_no_capacity" {
+  command = plan
+
+  variables {
+    image = { framework = "pytorch", version = "2.6" }
+    attempts = [
+      { name = "first", instance_type = "ml.g5.xlarge", max_runtime_seconds = 3600, max_pending_seconds = 7200, next = { capacity = "second" } },
+      { name = "second", instance_type = "ml.m5.large", max_runtime_seconds = 3600 },
+    ]
+  }
+
+  assert {
+    condition = jsonencode(output.definition.States["first: judge"].Choices[3]) == jsonencode({
+      Variable = "$.job.TrainingJobStatus", StringEquals = "Stopped", Next = "stopped"
+    })
+    error_message = "a stop is looked at where pending has a limit"
+  }
+  assert {
+    condition     = !strcontains(jsonencode(output.definition.States["second: judge"]), "Stopped")
+    error_message = "elsewhere a person has stopped it"
+  }
+  assert {
+    condition = jsonencode(output.definition.States.stopped) == jsonencode({
+      Type = "Choice"
+      Choices = concat(
+        [{ Variable = "$.job.TrainingStartTime", IsPresent = true, Next = "classify" }],
+        [
+          for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.SecondaryStatus", StringEquals = p.glob, Next = "classify" }
+          if p.where == "secondary_status" && p.class != "stopped"
+        ],
+      )
+      Default = "stopped while pending"
+    })
+    error_message = "what started, and what has a status of its own, is no lack of capacity"
+  }
+  assert {
+    condition = jsonencode(output.definition.States["stopped while pending"]) == jsonencode({
+      Type = "Pass", Result = "MaxPendingTimeExceeded", ResultPath = "$.job.SecondaryStatus", Next = "classify"
+    }) && contains([for rule in output.definition.States.classify.Choices : "${try(rule.StringEquals, "-")} ${rule.Next}"], "MaxPendingTimeExceeded class: capacity")
+    error_message = "the table has its class"
+  }
+}
+
+run "without_a_limit_of_pending_a_stop_is_a_stop" {
+  command = plan
+
+  assert {
+    condition     = length([for name in ["stopped", "stopped while pending"] : name if contains(keys(output.definition.States), name)]) == 0
+    error_message = "no state that nothing leads to"
   }
 }
 
@@ -295,15 +393,17 @@ run "passing_refusals_are_tried_again_a_few_times" {
     condition = jsonencode(output.definition.States.patience.Choices[0]) == jsonencode({
       And = [
         { Variable = "$.job.TrainingJobStatus", StringEquals = "Refused" },
-        { Variable = "$.tries", NumericLessThanEquals = 8 },
+        { Variable = "$.repeat.tries", NumericLessThanEquals = 8 },
       ]
       Next = "pause"
     })
     error_message = "patience is counted, and is for refusals only"
   }
   assert {
-    condition     = output.definition.States.begin.Result.tries == 0 && output.definition.States["first: refused"].Parameters["tries.$"] == "States.MathAdd($.tries, 1)"
-    error_message = "every refusal of a run counts"
+    condition = jsonencode(output.definition.States["first: refused"].Parameters.repeat) == jsonencode({
+      "letter.$" = "$.repeat.letter", "of.$" = "$.repeat.of", "tries.$" = "States.MathAdd($.repeat.tries, 1)"
+    })
+    error_message = "every refusal of an attempt counts"
   }
   assert {
     condition     = output.definition.States["class: internal"].Next == "patience" && output.definition.States["class: permission"].Next == "patience"
@@ -350,7 +450,7 @@ run "an_internal_error_repeats_the_attempt_twice" {
       Type       = "Pass"
       ResultPath = "$.repeat"
       Next       = "pause"
-      Parameters = { letter = "c", "of.$" = "States.Array($.repeat.of[0], $.job.TrainingJobName)" }
+      Parameters = { letter = "c", "of.$" = "States.Array($.repeat.of[0], $.job.TrainingJobName)", "tries.$" = "$.repeat.tries" }
     })
     error_message = "a repeat has a new name and remembers the old ones"
   }
@@ -359,8 +459,8 @@ run "an_internal_error_repeats_the_attempt_twice" {
     error_message = "the letter is part of the name"
   }
   assert {
-    condition     = jsonencode(output.definition.States.begin.Result.repeat) == jsonencode({ letter = "", of = [] }) && jsonencode(output.definition.States.settle.Result) == jsonencode({ letter = "", of = [] }) && output.definition.States.settle.ResultPath == "$.repeat" && output.definition.States.settle.Next == "route"
-    error_message = "every attempt begins without a letter"
+    condition     = jsonencode(output.definition.States.begin.Result.repeat) == jsonencode({ letter = "", of = [], tries = 0 }) && jsonencode(output.definition.States.settle.Result) == jsonencode({ letter = "", of = [], tries = 0 }) && output.definition.States.settle.ResultPath == "$.repeat" && output.definition.States.settle.Next == "route"
+    error_message = "every attempt begins without a letter and with all its tries"
   }
 }
 
@@ -374,18 +474,15 @@ run "throttling_is_waited_out" {
   assert {
     condition = jsonencode([for state in ["first: submit", "first: describe"] : [
       for rule in output.definition.States[state].Retry : [rule.MaxAttempts, rule.IntervalSeconds, rule.BackoffRate, rule.MaxDelaySeconds]
-    ]]) == jsonencode([[[6, 2, 2, 60]], [[10, 15, 2, 300]]])
-    error_message = "a request is repeated for minutes, a look at a training job for longer"
+    ]]) == jsonencode([[[6, 2, 2, 60]], [[40, 15, 2, 300]]])
+    error_message = "a request is repeated for minutes, a look at a training job for hours"
   }
   assert {
     condition     = jsonencode(output.definition.States["first: describe"].Retry[0].ErrorEquals) == jsonencode(["States.ALL"]) && output.definition.States["first: describe"].ResultPath == "$.job"
     error_message = "a look may always be repeated, and its answer is what the judge reads"
   }
   assert {
-    condition = alltrue([
-      for state in ["first: submit", "first: describe"] :
-      jsonencode(output.definition.States[state].Catch) == jsonencode([{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "first: refused" }])
-    ])
+    condition     = jsonencode(output.definition.States["first: submit"].Catch) == jsonencode([{ ErrorEquals = ["States.ALL"], ResultPath = "$.error", Next = "first: refused" }])
     error_message = "what is not answered after that is a refusal"
   }
   assert {
@@ -419,6 +516,15 @@ run "polling_has_a_floor" {
   assert {
     condition     = output.definition.States["first: wait"].Seconds == 30
     error_message = "short jobs are looked at every 30 seconds"
+  }
+}
+
+run "a_short_job_does_not_block_a_run_for_a_day" {
+  command = plan
+
+  assert {
+    condition     = output.definition.TimeoutSeconds == 1.3 * 3 * 3600 + 3 * 7200
+    error_message = "30 % on top of the attempts, and two hours to wait for the instances of each"
   }
 }
 

@@ -43,7 +43,7 @@ run "a_minimal_job_asks_for_nothing_optional" {
 
   assert {
     condition = sort(keys(output.definition.States["first: submit"].Parameters)) == sort([
-      "AlgorithmSpecification", "CheckpointConfig", "Environment", "InputDataConfig", "OutputDataConfig", "ResourceConfig",
+      "AlgorithmSpecification", "CheckpointConfig", "Environment", "InputDataConfig", "OutputDataConfig", "ProfilerConfig", "ResourceConfig",
       "RoleArn", "StoppingCondition", "Tags", "TrainingJobName.$",
     ])
     error_message = "absent optional blocks must be absent from the request"
@@ -500,6 +500,28 @@ run "remote_debug_reaches_the_request" {
   assert {
     condition     = output.definition.States["first: submit"].Parameters.RemoteDebugConfig.EnableRemoteDebug
     error_message = "remote debug"
+  }
+}
+
+run "the_profiler_is_off_unless_asked_for" {
+  command = plan
+
+  assert {
+    condition     = jsonencode(output.definition.States["first: submit"].Parameters.ProfilerConfig) == jsonencode({ DisableProfiler = true })
+    error_message = "SageMaker's default does not decide"
+  }
+}
+
+run "a_profiler_that_is_asked_for_is_left_to_aws" {
+  command = plan
+
+  variables {
+    resources = { profiler = true }
+  }
+
+  assert {
+    condition     = !contains(keys(output.definition.States["first: submit"].Parameters), "ProfilerConfig")
+    error_message = "nothing is sent"
   }
 }
 

@@ -138,6 +138,10 @@ run "a_time_limit_bounds_the_worst_case" {
     condition     = output.worst_case_seconds == 900 + 900
     error_message = "a tuning job ends at its own limit"
   }
+  assert {
+    condition     = one([for s in output.state_machine_policy.Statement : s.Condition.NumericLessThanEquals["sagemaker:MaxRuntimeInSeconds"] if s.Sid == "CreateTuningJobsOfThisJob"]) == "900"
+    error_message = "whichever of its two limits AWS compares is allowed"
+  }
 }
 
 run "its_role_creates_tuning_jobs_only" {
@@ -431,6 +435,16 @@ run "remote_debug" {
 
   variables {
     resources = { remote_debug = true }
+  }
+
+  expect_failures = [var.tuning]
+}
+
+run "profiler" {
+  command = plan
+
+  variables {
+    resources = { profiler = true }
   }
 
   expect_failures = [var.tuning]

@@ -61,7 +61,7 @@ class Outcome(_Strict):
     api_error: str | None = None
     message: str | None = None
     created: bool = False
-    stopped: Literal["MaxWaitTimeExceeded", "MaxRuntimeExceeded", "Stopped"] | None = None
+    stopped: Literal["MaxPendingTimeExceeded", "MaxWaitTimeExceeded", "MaxRuntimeExceeded", "Stopped"] | None = None
     interrupt_after_seconds: Annotated[float, Field(gt=0)] | None = None
     interrupt_after_line: Annotated[str, Field(min_length=1)] | None = None
     throttle: Annotated[int, Field(ge=1)] | None = None

@@ -132,6 +132,7 @@ class Resources(Fields):
     output_compression: Literal["GZIP", "NONE"] = "GZIP"
     retry_attempts: Annotated[int, bounded("resources.retry_attempts")] | None = None
     remote_debug: bool = False
+    profiler: bool = False
     poll_interval: Annotated[Seconds, bounded("resources.poll_interval")] | None = None
 
 

@@ -195,8 +195,9 @@ def _not_with(job: Job) -> Iterator[Problem]:
     if len(job.environment) > most("tuning.environment"):
         yield _environment(("environment",))
     yield from _arguments(job)
-    if job.resources.remote_debug:
-        yield Problem(("resources", "remote_debug"), "training jobs of a tuning job have none (API)", "remove it")
+    for field in ("remote_debug", "profiler"):
+        if getattr(job.resources, field):
+            yield Problem(("resources", field), "training jobs of a tuning job have none (API)", "remove it")
 
 
 def _arguments(job: Job) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ _SUBMIT = ": submit"
 _IMAGE = re.compile(r"^\d+\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.")
 _DIGEST = re.compile(r"/jobs/[^/]+/(?P<what>code|launcher|inputs/[^/]+)/(?P<digest>[0-9a-f]{16})/$")
 _TASKS = ("createTrainingJob", "describeTrainingJob", "updateTrainingJob", *tuning.TASKS, *processing.TASKS)
-_KINDS = (": submit", ": refused", ": refusal", ": wait", ": describe", ": judge", ": ended", ": next")
+_KINDS = (": submit", ": refused", ": refusal", ": lost", ": wait", ": describe", ": judge", ": ended", ": next")
 
 HIDDEN = "(not shown)"
 
@@ -143,8 +143,9 @@ def _strange(states: dict[str, Any], order: list[str], steps: list[str]) -> Iter
 
 
 _SHARED = (
-    "begin", "completed", "done", "classify refusal", "classify", "no reason", "patience", "note", "settle", "pause",
-    "failed", "again", "route", *tuning.STATES, *processing.STATES,
+    "begin", "completed", "done", "refusal", "refusal with cause", "refusal without cause", "classify refusal",
+    "stopped", "stopped while pending", "classify", "no reason", "patience", "note", "settle", "pause", "failed",
+    "again", "route", *tuning.STATES, *processing.STATES,
 )  # fmt: skip
 
 
@@ -170,6 +171,7 @@ def _attempt(
         next={
             choice["StringEquals"]: re.sub(r"^.*: release for ", "", choice["Next"]).removesuffix(_SUBMIT)
             for choice in states.get(f"{name}: next", {}).get("Choices", [])
+            if choice["Variable"] == "$.class"
         },
         instance_groups=groups,
     )
@@ -246,6 +248,7 @@ def _resources(request: dict[str, Any], algorithm: dict[str, Any]) -> Iterator[t
     yield "resources.output_compression", output.get("CompressionType") or "GZIP"
     yield "resources.retry_attempts", (request.get("RetryStrategy") or {}).get("MaximumRetryAttempts")
     yield "resources.remote_debug", bool((request.get("RemoteDebugConfig") or {}).get("EnableRemoteDebug"))
+    yield "resources.profiler", not (request.get("ProfilerConfig") or {}).get("DisableProfiler")
     yield "role_arn", request.get("RoleArn")
 
 

@@ -142,6 +142,7 @@ def _resources(job: Job) -> dict[str, Any]:
         "output_compression": "output_compression",
         "retry_attempts": "retry_attempts",
         "remote_debug": "remote_debug",
+        "profiler": "profiler",
         "instance_quota": "instance_quota",
         "max_keep_alive": "max_keep_alive_seconds",
         "poll_interval": "poll_seconds",

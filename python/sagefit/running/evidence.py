@@ -21,6 +21,25 @@ _METRICS = {"MemoryUtilization": "host_memory", "GPUMemoryUtilization": "gpu_mem
 _PERIOD = 3600  # seconds, which CloudWatch has for as long as it keeps a metric
 
 
+NEVER_STARTED = "MaxPendingTimeExceeded"
+"""Stands in for the secondary status of a job whose max_pending ran out, as in modules/training-job/definition.tf."""
+
+
+def ended_as(job: Mapping[str, Any]) -> str:
+    """The secondary status that tells why a training job, as DescribeTrainingJob tells of it, has ended.
+
+    A job that waits for instances for longer than its MaxPendingTimeInSeconds is Stopped and never started (Batch
+    guide). No document has the word of its secondary status. A job that a person stops before it started looks the
+    same.
+    """
+    secondary = str(job["SecondaryStatus"])
+    waits = (job.get("StoppingCondition") or {}).get("MaxPendingTimeInSeconds")
+    if job["TrainingJobStatus"] != "Stopped" or not waits or job.get("TrainingStartTime"):
+        return secondary
+    found = decided(None, secondary_status=secondary)
+    return secondary if found and found.failure_class != "stopped" else NEVER_STARTED
+
+
 def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
     """Why a training job, as DescribeTrainingJob tells of it, did not complete.
 
@@ -28,7 +47,7 @@ def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
     metrics, one call for the log of each of 20 hosts, and the calls for the reports in ``output``. Data that may not be
     read, or no longer exists, is left out.
     """
-    reason, secondary = job.get("FailureReason"), job["SecondaryStatus"]
+    reason, secondary = job.get("FailureReason"), ended_as(job)
     found = decided(reason, secondary_status=secondary, hosts=_count(job))
     if found:
         return found

@@ -28,7 +28,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     elif status in ("Failed", "Stopped"):
         diagnosis = evidence.diagnosis_of(job, output)
         outcome = diagnosis.failure_class
-        routed_by = diagnose(job.get("FailureReason"), secondary_status=secondary).failure_class
+        routed_by = diagnose(job.get("FailureReason"), secondary_status=evidence.ended_as(job)).failure_class
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
     seconds = job.get("BillableTimeInSeconds") if outcome else None
     groups = groups_of(resources)
