@@ -18,6 +18,14 @@ locals {
   _image_python  = var.image.python_version != null ? var.image.python_version : try(reverse(local._image_pythons)[0], "")
   _image_tag     = try(local._image_tags[local._image_python], null)
 
+  # Major and minor version of its Python. Tags such as py3 do not say it, and the table does.
+  _image_python_version = try(
+    regex("^py(\\d)(\\d+)$", local._image_python),
+    split(".", local._image_row.pythons[local._image_exact]),
+    null,
+  )
+  _runs_launcher = local._image_tag == null || try(local._image_python_version[0] == "3" && tonumber(local._image_python_version[1]) >= 8, true)
+
   # A region may have a framework and not all of its versions.
   _image_regions = try(setsubtract(
     keys(local._images.accounts[local._image_row.accounts]),

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import environment, evidence, patterns, report, torchrun, verdict
+from . import cuda_compat, environment, evidence, patterns, report, torchrun, verdict
 from .process import Console, Ended, Program
 from .recorder import Recorder
 from .stop import Deadline, Stop
@@ -66,6 +66,7 @@ class _Run:
         words = [*environment.arguments(job.hyperparameters), *arguments]
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment.variables(job, words)}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(job.code), os.environ.get("PYTHONPATH")]))
+        variables.update(cuda_compat.variables(variables))
         self._install(job.code, variables)
         if torchrun.is_wanted(job, script):
             command, wrapper = torchrun.command(job, script, words, variables), True

@@ -386,8 +386,12 @@ def test_a_boundary_is_asked_for_where_there_is_one(gitlab: dict[str, Any]) -> N
 
 
 def test_without_a_key_of_its_own_the_state_needs_none(gitlab: dict[str, Any]) -> None:
-    assert not allows([*policy(gitlab, "plan"), EVERYTHING], Call("kms:Decrypt", KEY, SSE))
+    given = [*policy(gitlab, "plan"), EVERYTHING]
+    assert not allows(given, Call("kms:Decrypt", KEY, SSE))
+    assert not allows(given, Call("kms:Decrypt", KEY, SSE | {"kms:ResourceAliases": ["alias/mine"]}))
     assert allows(policy(gitlab, "plan"), Call("s3:GetObject", STATE))
+    # AWS's own key of a bucket: its policy lets everyone of the account use it through S3, and nothing here forbids it.
+    assert allows(given, Call("kms:Decrypt", KEY, SSE | {"kms:ResourceAliases": ["alias/aws/s3"]}))
 
 
 def test_policies_fit_into_a_role(planned: dict[str, Any]) -> None:

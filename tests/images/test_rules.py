@@ -12,11 +12,22 @@ from sagefit import deploy
 from sagefit.errors import INVALID, SagefitError
 from sagefit.gitops.stacks import inputs, job_stack
 from sagefit.job import load_job
+from sagefit.job.image_table import frameworks, processing
 from sagefit.planning import plan
 from sagefit.platform import Buckets, Platform
 
 DIGEST = "sha256:" + "0" * 64
 HOST = "registry.example.com:5000/train"
+
+
+def test_the_python_of_every_framework_image_is_known() -> None:
+    """A version that the table gets without it would be planned, and die in its first line on an old Python."""
+    for name in frameworks().keys() - processing().keys():
+        family = frameworks()[name]
+        for version, tags in family.versions.items():
+            for tag in tags:
+                assert family.python(version, tag), (name, version, tag)
+
 
 REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"framework": "pytroch", "version": "2.6"}, "image.framework", "'pytroch' is not in the table", "mean pytorch?"),
@@ -36,7 +47,25 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"framework": "mxnet", "version": "1.8"},
         "image.version",
-        "mxnet 1.8.0 has py37, and the launcher that starts code needs Python 3.8",
+        "mxnet 1.8.0 has Python 3.7, and the launcher that starts code needs Python 3.8",
+        "choose a newer version",
+    ),
+    (
+        {"framework": "sklearn", "version": "0.23-1"},
+        "image.version",
+        "sklearn 0.23-1 has Python 3.7, and the launcher that starts code needs Python 3.8",
+        "choose a newer version",
+    ),
+    (
+        {"framework": "pytorch", "version": "1.8", "python_version": "py3"},
+        "image.version",
+        "pytorch 1.8.1 has Python 3.6, and the launcher that starts code needs Python 3.8",
+        "choose a newer version",
+    ),
+    (
+        {"framework": "xgboost", "version": "1.3-1"},
+        "image.version",
+        "xgboost 1.3-1 has Python 3.7, and the launcher that starts code needs Python 3.8",
         "choose a newer version",
     ),
     (

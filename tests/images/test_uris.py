@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sagefit.job.image_table import algorithms, frameworks
 from sagefit.paths import TRAINING_JOB_MODULE
+from sagefit_launcher.__main__ import OLDEST
 from terraform_console import evaluate
 
 Row = dict[str, str]
@@ -27,6 +28,7 @@ locals {
   _machine_types = [[var.instance_type]]
 }
 output "uri" { value = one(length(var.processing) == 0 ? local.image_uris : local.step_image_uris) }
+output "runs_launcher" { value = local._runs_launcher }
 """
 _ROOT = """
 module "row" {
@@ -67,9 +69,21 @@ def test_images_are_those_that_aws_publishes(tmp_path: Path) -> None:
     shutil.copy(Path(__file__).parent / "uris.csv", tmp_path)
     (tmp_path / "resolve" / "around.tf").write_text(_AROUND, encoding="utf-8")
     (tmp_path / "main.tf").write_text(_ROOT, encoding="utf-8")
-    found = evaluate(tmp_path, "{ for index, row in module.row : index => row.uri }")
-    wrong = [(row, found[str(i)]) for i, row in enumerate(ROWS) if found[str(i)] != row["uri"]]
+    found = evaluate(tmp_path, "{ for index, row in module.row : index => row }")
+    wrong = [(row, found[str(i)]) for i, row in enumerate(ROWS) if found[str(i)]["uri"] != row["uri"]]
     assert not wrong
+    for index, row in enumerate(ROWS):
+        if row["way"] not in ("algorithm", "processing"):
+            assert found[str(index)]["runs_launcher"] is runs_launcher(row), row
+
+
+def runs_launcher(row: Row) -> bool:
+    """Whether Python takes code on this image: the module says the same."""
+    family = frameworks()[row["name"]]
+    exact = family.exact(row["version"])
+    assert exact is not None
+    python = family.python(exact, row["python_version"] or max(family.versions[exact]))
+    return python is None or python >= OLDEST
 
 
 def test_the_table_covers_every_version_and_every_region() -> None:

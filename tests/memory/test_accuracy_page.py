@@ -12,6 +12,7 @@ from unchanged import files
 # All that the figures are made of.
 FILES = (
     *("docs/accuracy.md", "modules/training-job/limits.json", "tests/accuracy", "tests/bench/bench_memory.py"),
+    *("python/sagefit_launcher/__init__.py", "python/sagefit_launcher/__main__.py"),
     *(f"python/sagefit/{room}" for room in ("*.py", "catalog", "job", "memory", "planning")),
 )
 

@@ -125,7 +125,7 @@ locals {
     Resource = "*"
   }
 
-  # All keys, or all but that of the state.
+  # All keys but that of the state, which is your own or, in a bucket with AWS's default key, AWS's.
   _no_other_keys = {
     for element, value in {
       Sid         = "NoOtherKeys"
@@ -133,6 +133,7 @@ locals {
       Action      = "kms:Decrypt"
       Resource    = var.state.kms_key_arn == null ? "*" : null
       NotResource = var.state.kms_key_arn
+      Condition   = var.state.kms_key_arn == null ? { "ForAllValues:StringNotEquals" = { "kms:ResourceAliases" = "alias/aws/s3" } } : null
     } : element => value if value != null
   }
 

@@ -1,5 +1,12 @@
 # One run per rule of image, code and channels, named after it.
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   name = "digits"
@@ -127,6 +134,11 @@ run "framework_python_version_is_known" {
 run "image_is_published_in_the_region" {
   command = plan
 
+  override_data {
+    target = data.aws_region.this
+    values = { id = "xx-nowhere-1" }
+  }
+
   variables {
     image    = { framework = "sklearn", version = "1.2-1" }
     platform = merge(var.platform, { region = "xx-nowhere-1" })
@@ -221,6 +233,11 @@ run "image_tag_pattern" {
 run "image_version_is_published_in_the_region" {
   command = plan
 
+  override_data {
+    target = data.aws_region.this
+    values = { id = "us-iso-east-1" }
+  }
+
   variables {
     image    = { framework = "pytorch", version = "2.8" }
     platform = merge(var.platform, { region = "us-iso-east-1", partition = "aws-iso" })
@@ -234,6 +251,16 @@ run "image_has_a_python_for_the_launcher" {
 
   variables {
     image = { framework = "mxnet", version = "1.8" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "a_tag_that_hides_an_old_python" {
+  command = plan
+
+  variables {
+    image = { framework = "sklearn", version = "0.23-1" }
   }
 
   expect_failures = [aws_sfn_state_machine.this]

@@ -24,6 +24,7 @@ class Family:
     accounts: Mapping[str, str]
     aliases: Mapping[str, str]
     versions: Mapping[str, Mapping[str, str]]
+    pythons: Mapping[str, str]
     absent: Mapping[str, frozenset[str]]
 
     @property
@@ -42,6 +43,14 @@ class Family:
             return next(iter(self.versions)) if len(self.versions) == 1 else None
         found = self.aliases.get(version, version)
         return found if found in self.versions else None
+
+    def python(self, version: str, tag: str) -> tuple[int, int] | None:
+        """Major and minor version of the Python of an exact ``version`` with the Python ``tag``; None if unknown.
+
+        Tags such as ``py312`` say it; for ``py3`` and ``any`` the table has it from AWS's Dockerfiles.
+        """
+        said = re.fullmatch(r"py(\d)(\d+)", tag) or re.fullmatch(r"(\d)\.(\d+)", self.pythons.get(version, ""))
+        return (int(said[1]), int(said[2])) if said else None
 
     def regions(self, version: str) -> list[str]:
         """The regions in which AWS publishes an exact ``version``, sorted."""
@@ -89,6 +98,7 @@ def _read_family(name: str, row: Mapping[str, Any], accounts: Mapping[str, Mappi
         accounts=accounts[row["accounts"]],
         aliases=row["aliases"],
         versions=row["versions"],
+        pythons=row.get("pythons", {}),
         absent=absent,
     )
 

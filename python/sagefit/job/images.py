@@ -12,11 +12,9 @@ from sagefit.job.key import Key
 from sagefit.job.model import Image, Job
 from sagefit.job.problem import Problem
 from sagefit.nearest import did_you_mean
+from sagefit_launcher.__main__ import OLDEST
 
 DOCKERFILE = "Dockerfile"
-_OLD_PYTHONS = ("py2", "py27", "py36", "py37")
-"""Images of these Pythons cannot run the launcher, which needs 3.8."""
-
 _MOST_BUILT_TAG = 115
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _XGBOOST = "is a moving target that AWS no longer supports in this form"
@@ -176,8 +174,9 @@ def _known_problems(job: Job, way: str, name: str, families: Mapping[str, Family
     if python not in pythons:
         message = f"{name} {exact} is not built for {python!r}"
         yield Problem(("image", "python_version"), message, f"remove it, or use {' or '.join(sorted(pythons))}")
-    elif job.code is not None and python in _OLD_PYTHONS:
-        message = f"{name} {exact} has {python}, and the launcher that starts code needs Python 3.8"
+    elif job.code is not None and (has := family.python(exact, python)) and has < OLDEST:
+        needs = f"the launcher that starts code needs Python {OLDEST[0]}.{OLDEST[1]}"
+        message = f"{name} {exact} has Python {has[0]}.{has[1]}, and {needs}"
         yield Problem(("image", "version"), message, "choose a newer version")
 
 
