@@ -26,10 +26,12 @@ locals {
     { for key, bucket in var.buckets.extra : key => { access = bucket.access, prefixes = [], versioning = true } },
   )
 
-  # Own key or given key, in a map because the ARN of a new key is unknown at plan while the keys of a map are not.
-  _has_key  = var.kms.create || var.kms.key_arn != null
-  _key_arn  = var.kms.create ? one(aws_kms_key.this[*].arn) : var.kms.key_arn
-  _key_arns = local._has_key ? { platform = local._key_arn } : {}
+  # Own key or given key, in a map because the ARN of a new key is unknown at plan while the keys of a map are not; for
+  # the same reason a given key may be an object, which is known to be there when its ARN is not.
+  _has_key   = var.kms.create || var.kms.key != null || var.kms.key_arn != null
+  _given_arn = var.kms.key != null ? var.kms.key.arn : var.kms.key_arn
+  _key_arn   = var.kms.create ? one(aws_kms_key.this[*].arn) : local._given_arn
+  _key_arns  = local._has_key ? { platform = local._key_arn } : {}
 
   # Framework images are published by AWS in other accounts. Built-in algorithms are pulled by SageMaker itself.
   _images = jsondecode(file("${path.module}/modules/training-job/images.json"))
@@ -90,6 +92,7 @@ module "alarms" {
   source = "./modules/memory-alarms"
 
   context    = local.context
+  cleanup    = var.run_cleanup.enabled ? module.run_cleanup[0].state_machine_arn : null
   dashboard  = var.alarms.dashboard
   emails     = var.alarms.emails
   events     = var.alarms.events
@@ -98,8 +101,18 @@ module "alarms" {
   thresholds = var.alarms.thresholds
   topic_key = {
     create = !local._has_key
-    id     = var.kms.create ? one(aws_kms_alias.this[*].name) : var.kms.key_arn
+    id     = var.kms.create ? one(aws_kms_alias.this[*].name) : local._given_arn
   }
+}
+
+module "run_cleanup" {
+  source = "./modules/run-cleanup"
+  count  = var.run_cleanup.enabled ? 1 : 0
+
+  context                  = local.context
+  interval_seconds         = var.run_cleanup.interval_seconds
+  permissions_boundary_arn = var.permissions_boundary_arn
+  platform                 = var.name
 }
 
 module "warm_pool" {

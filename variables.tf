@@ -3,7 +3,7 @@ variable "alarms" {
     Alarms and notifications.
     - `emails`: addresses to notify; each must confirm a message from AWS first.
     - `thresholds`: percentages that alarm; 0 leaves an alarm out. See modules/memory-alarms.
-    - `events`: ends of attempts and runs to notify. See modules/memory-alarms.
+    - `events`: ends of attempts and runs to notify, and schedules that start nothing. See modules/memory-alarms.
     - `dashboard`: make a dashboard.
   EOT
   type = object({
@@ -15,9 +15,10 @@ variable "alarms" {
       disk             = optional(number, 85)
     }), {})
     events = optional(object({
-      failed_attempts  = optional(bool, true)
-      stopped_attempts = optional(bool, true)
-      failed_runs      = optional(bool, true)
+      failed_attempts   = optional(bool, true)
+      stopped_attempts  = optional(bool, true)
+      failed_runs       = optional(bool, true)
+      dropped_schedules = optional(bool, true)
     }), {})
     dashboard = optional(bool, true)
   })
@@ -117,26 +118,28 @@ variable "execution_role" {
 variable "kms" {
   description = <<-EOT
     Key of the platform for buckets, images, volumes, outputs, logs and notifications.
-    - `create`: make a key. Without, and without `key_arn`, the AWS-managed keys are used, which cost nothing and need
-      no permissions, but whose use cannot be restricted.
+    - `create`: make a key. Without it and without a key of yours the AWS-managed keys are used, which cost nothing and
+      need no permissions, but whose use cannot be restricted. The topic then has a key of its own.
     - `key_arn`: an existing key. Its policy must let this account's IAM decide, and let `cloudwatch.amazonaws.com`,
       `events.amazonaws.com` and `logs.<region>.amazonaws.com` use it.
+    - `key`: the same for a key that is made in the same configuration, whose ARN no plan knows: `{ arn = aws_kms_key.own.arn }`.
   EOT
   type = object({
     create  = optional(bool, false)
     key_arn = optional(string)
+    key     = optional(object({ arn = string }))
   })
   default  = {}
   nullable = false
 
   validation {
-    condition     = !(var.kms.create && var.kms.key_arn != null)
-    error_message = "kms: give create = true or key_arn, not both."
+    condition     = length([for given in [var.kms.create, var.kms.key_arn != null, var.kms.key != null] : given if given]) <= 1
+    error_message = "kms: give one of create = true, key_arn and key."
   }
 
   validation {
-    condition     = var.kms.key_arn == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+$", var.kms.key_arn))
-    error_message = "kms.key_arn must be a key ARN, not an alias: SageMaker volumes take no alias."
+    condition     = alltrue([for arn in [var.kms.key_arn, try(var.kms.key.arn, null)] : arn == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+$", arn))])
+    error_message = "kms.key_arn, kms.key.arn must be a key ARN, not an alias: SageMaker volumes take no alias."
   }
 }
 
@@ -234,6 +237,21 @@ variable "repository" {
     force_delete  = optional(bool, false)
     untagged_days = optional(number, 14)
     keep_images   = optional(number)
+  })
+  default  = {}
+  nullable = false
+}
+
+variable "run_cleanup" {
+  description = <<-EOT
+    A state machine that stops what still runs of a run that ended: of one that a person stopped in the console, or its
+    deadline, the training job goes on and costs money.
+    - `enabled`: make it.
+    - `interval_seconds`: time between two of its five looks.
+  EOT
+  type = object({
+    enabled          = optional(bool, true)
+    interval_seconds = optional(number, 60)
   })
   default  = {}
   nullable = false

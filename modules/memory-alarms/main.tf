@@ -72,6 +72,31 @@ resource "aws_cloudwatch_metric_alarm" "this" {
   depends_on = [aws_sns_topic_policy.this]
 }
 
+# A schedule that may not start its run says so in no event and in no mail.
+locals {
+  schedules_alarm = "${var.context.prefix}-schedules"
+}
+
+resource "aws_cloudwatch_metric_alarm" "schedules" {
+  count = var.events.dropped_schedules ? 1 : 0
+
+  alarm_name          = local.schedules_alarm
+  alarm_description   = "EventBridge Scheduler gave up starting a run (or another target of the account's default schedule group). Next: the role of the schedule, its key, and what the schedule starts."
+  namespace           = "AWS/Scheduler"
+  metric_name         = "InvocationDroppedCount"
+  dimensions          = { ScheduleGroup = "default" }
+  statistic           = "Sum"
+  period              = 300
+  evaluation_periods  = 1
+  comparison_operator = "GreaterThanThreshold"
+  threshold           = 0
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = [local.topic_arn]
+  tags                = var.context.tags
+
+  depends_on = [aws_sns_topic_policy.this]
+}
+
 # Events
 
 locals {
@@ -126,7 +151,30 @@ locals {
         "Run <run> (${var.context.prefix}) ended: <status>.",
         "Error: <error>",
         "FAILED: no attempt is left, and its history holds what ended each of them.",
-        "ABORTED, TIMED_OUT: its training job may go on and cost money. sagefit stop ends both; else stop it in SageMaker.",
+        var.cleanup != null
+        ? "ABORTED, TIMED_OUT: what still runs of it is stopped within minutes, and its warm instances are given back."
+        : "ABORTED, TIMED_OUT: its training job may go on and cost money. sagefit stop ends both; else stop it in SageMaker.",
+      ]
+    }
+    cleanups = {
+      enabled     = var.events.failed_runs && var.cleanup != null
+      description = "Jobs of ended runs of ${var.context.prefix} that could not be stopped"
+      pattern = jsonencode({
+        source        = ["aws.states"]
+        "detail-type" = ["Step Functions Execution Status Change"]
+        detail = {
+          stateMachineArn = [for arn in [var.cleanup] : arn if arn != null]
+          status          = ["ABORTED", "FAILED", "TIMED_OUT"]
+        }
+      })
+      paths = {
+        cause  = "$.detail.cause"
+        error  = "$.detail.error"
+        status = "$.detail.status"
+      }
+      lines = [
+        "A run of ${var.context.prefix} has ended, and its jobs could not be stopped: they may cost money (<status>, <error>).",
+        "<cause>",
       ]
     }
   }

@@ -1,7 +1,10 @@
 output "alarm_arns" {
-  description = "Alarm ARNs by kind (host-memory, container-memory, gpu-memory, disk), known at plan."
-  value       = { for key, alarm in local.alarms : key => "${local._arn.cloudwatch}:alarm:${alarm.name}" }
-  depends_on  = [aws_cloudwatch_metric_alarm.this]
+  description = "Alarm ARNs by kind (host-memory, container-memory, gpu-memory, disk, schedules), known at plan."
+  value = merge(
+    { for key, alarm in local.alarms : key => "${local._arn.cloudwatch}:alarm:${alarm.name}" },
+    { for name in [local.schedules_alarm] : "schedules" => "${local._arn.cloudwatch}:alarm:${name}" if var.events.dropped_schedules },
+  )
+  depends_on = [aws_cloudwatch_metric_alarm.schedules, aws_cloudwatch_metric_alarm.this]
 }
 
 output "dashboard_name" {
@@ -11,7 +14,7 @@ output "dashboard_name" {
 }
 
 output "event_rule_arns" {
-  description = "Event rule ARNs by kind (attempts, runs), known at plan."
+  description = "Event rule ARNs by kind (attempts, runs, cleanups), known at plan."
   value       = { for key, rule in local.event_rules : key => rule.arn }
   depends_on  = [aws_cloudwatch_event_target.this]
 }

@@ -1,3 +1,14 @@
+variable "cleanup" {
+  description = "State machine that stops what still runs of a run that ended (modules/run-cleanup); null for none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.cleanup == null || can(regex("^arn:aws[a-z-]*:states:[a-z0-9-]+:[0-9]{12}:stateMachine:[A-Za-z0-9_-]+$", var.cleanup))
+    error_message = "cleanup must be the ARN of a state machine."
+  }
+}
+
 variable "dashboard" {
   description = "Make a dashboard of host memory, GPU memory and disk over all jobs. CloudWatch bills dashboards beyond the third of an account."
   type        = bool
@@ -56,12 +67,14 @@ variable "events" {
   description = <<-EOT
     Ends that are notified. Alarms alone would miss them: the metrics of a host end with the host.
     - `failed_attempts`, `stopped_attempts`: training jobs of the platform's role that failed or stopped.
-    - `failed_runs`: runs that ended without a model, after their last attempt.
+    - `dropped_schedules`: runs that a schedule could not start. It sees all schedules of the account's default group.
+    - `failed_runs`: runs that ended without a model, after their last attempt; and jobs of them that could not be stopped.
   EOT
   type = object({
-    failed_attempts  = optional(bool, true)
-    stopped_attempts = optional(bool, true)
-    failed_runs      = optional(bool, true)
+    failed_attempts   = optional(bool, true)
+    stopped_attempts  = optional(bool, true)
+    failed_runs       = optional(bool, true)
+    dropped_schedules = optional(bool, true)
   })
   default  = {}
   nullable = false

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 from moto.iam.models import ManagedPolicy, iam_backends
+from moto.sagemaker.models import sagemaker_backends
 
 from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere
 
@@ -80,14 +82,29 @@ def guard(role_arn: str, region: str) -> Callable[..., None]:
     _, partition, _, _, account, _ = role_arn.split(":", 5)
 
     def refuse(params: Request, model: Any, **_: Any) -> None:
-        field = next((name for name in _KINDS if name in params), None)
-        if field is None or _policies(role_arn) is None:
+        if _policies(role_arn) is None:
             return
-        job = f"arn:{partition}:sagemaker:{region}:{account}:{_KINDS[field]}/{params[field]}"
-        if why := denial(role_arn, calls_of(model.name, params, job)):
+        field = next((name for name in _KINDS if name in params), None)
+        if field is None:  # a list, which takes no resource
+            calls = [Call(f"sagemaker:{model.name}", "*")]
+        else:
+            job = f"arn:{partition}:sagemaker:{region}:{account}:{_KINDS[field]}/{params[field]}"
+            tags = _tags(sagemaker_backends[account][region], field, params[field])
+            calls = [replace(call, context={**tags, **call.context}) for call in calls_of(model.name, params, job)]
+        if why := denial(role_arn, calls):
             raise _error(why, model.name)
 
     return refuse
+
+
+def _tags(backend: Any, field: str, name: str) -> Context:
+    """The condition keys that the tags of a job are; a job that is not there yet has none."""
+    jobs = {
+        "TrainingJobName": backend.training_jobs,
+        "HyperParameterTuningJobName": backend.hyper_parameter_tuning_jobs,
+        "ProcessingJobName": backend.processing_jobs,
+    }[field]
+    return {f"aws:ResourceTag/{tag['Key']}": tag["Value"] for tag in getattr(jobs.get(name), "tags", [])}
 
 
 def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> str:

@@ -57,9 +57,10 @@ _ROWS: dict[str, Callable[[Values, Values], list[Call]]] = {
     "aws_cloudwatch_event_rule": lambda v, _: _calls(
         "events:PutRule DeleteRule TagResource", _arn("events", f"rule/{v['name']}")
     ),
-    "aws_cloudwatch_event_target": lambda v, _: _calls(
-        "events:PutTargets RemoveTargets", _arn("events", f"rule/{v['rule']}")
-    ),
+    "aws_cloudwatch_event_target": lambda v, _: [
+        *_calls("events:PutTargets RemoveTargets", _arn("events", f"rule/{v['rule']}")),
+        *(_passed(v["role_arn"], "events.amazonaws.com") if v.get("role_arn") else []),
+    ],
     "aws_cloudwatch_log_group": lambda v, _: _calls(
         "logs:CreateLogGroup PutRetentionPolicy DeleteLogGroup TagResource", _arn("logs", f"log-group:{v['name']}")
     ),

@@ -107,6 +107,7 @@ run "plan" {{
 """
 
 
+_CLEANUP = "run_cleanup[0]"
 _MARKED = {"execution": ":execution"}  # modules/training-job has two roles
 
 
@@ -118,8 +119,12 @@ class Planned:
     outputs: dict[str, dict[str, Any]]
 
     def definitions(self) -> dict[str, dict[str, Any]]:
-        """State machine definitions by module."""
-        return {module: json.loads(after["definition"]) for module, after in self._of("aws_sfn_state_machine")}
+        """State machine definitions of jobs by module."""
+        return {module: json.loads(text) for module, text in self.texts().items() if not module.endswith(_CLEANUP)}
+
+    def cleanups(self) -> list[dict[str, Any]]:
+        """State machine definitions of platforms."""
+        return [json.loads(text) for module, text in self.texts().items() if module.endswith(_CLEANUP)]
 
     def role_policies(self) -> dict[str, list[dict[str, Any]]]:
         """Inline policies of roles by module; those of a job's own execution role by ``MODULE:execution``."""

@@ -43,6 +43,14 @@ def test_definition_holds_together(definition: Definition) -> None:
     assert list(problems(definition)) == []
 
 
+def test_what_stops_the_jobs_of_ended_runs_is_valid_and_holds_together(planned: Planned) -> None:
+    """An error of a list ends it, which is told by an event rule."""
+    both = planned.cleanups()
+    assert len(both) == 2
+    assert findings(definitions=both) == []
+    assert [line for each in both for line in problems(each) if "without a catch-all" not in line] == []
+
+
 def _misspell(states: Definition) -> None:
     states["in-memory: wait"]["Secnds"] = 1
 

@@ -47,7 +47,8 @@ def faults() -> list[dict[str, Any]]:
     told = [
         {"match": {"job": f"bare-{date}-*"}, "outcome": TABLE["outcomes"][name]["fault"]} for date, name in ends.items()
     ]
-    return [*own, interrupt, *told, *({"match": {"job": job}, "outcome": {"status": "Completed"}} for job in JOBS)]
+    at_once = [{"match": {"job": job}, "outcome": {"status": "Completed"}} for job in (*JOBS, "other-pool")]
+    return [*own, interrupt, *told, *at_once]
 
 
 @dataclass
@@ -122,7 +123,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     sagefit = Sagefit(folder / "home", CLOUD="local")
     sagefit("cloud", "up", "--faults", folder / "faults.yaml")
     try:
-        sagefit("platform", "apply", "--yes")
+        sagefit("platform", "apply", "--yes", TF_VAR_run_cleanup="{ interval_seconds = 1 }")
         found = Cloud(sagefit, jobs)
         _raise_quota(found.client("service-quotas"))
         for job in JOBS:
@@ -130,6 +131,13 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         yield found
     finally:
         sagefit("cloud", "down")
+
+
+@pytest.fixture(scope="session")
+def hard(cloud: Cloud) -> Cloud:
+    """The same, with the job whose script runs into trouble."""
+    cloud.apply("hard")
+    return cloud
 
 
 def _raise_quota(quotas: Any) -> None:

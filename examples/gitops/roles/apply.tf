@@ -2,11 +2,13 @@
 locals {
   _prefixes = [for platform in var.platforms : "sagefit-${platform}"]
   _iam      = "${local._arn}:iam::${var.account_id}"
-  # Of the platform, of its state machines and schedules, and of its jobs.
+  # Of the platform, of its state machines and schedules, and of its jobs. With an underscore: of what stops the jobs of
+  # runs that ended.
   _roles = flatten([
-    for platform in var.platforms : [
-      for path in ["", "sagefit/", "sagefit/${platform}/"] : "${local._iam}:role/${path}sagefit-${platform}-*"
-    ]
+    for platform in var.platforms : concat(
+      [for path in ["", "sagefit/", "sagefit/${platform}/"] : "${local._iam}:role/${path}sagefit-${platform}-*"],
+      ["${local._iam}:role/sagefit/sagefit-${platform}_cleanup*"],
+    )
   ])
   _role_policies = [for prefix in local._prefixes : "${local._iam}:policy/sagefit/${prefix}-*"]
 
@@ -73,6 +75,7 @@ locals {
         "${local._arn}:scheduler:${local._here}:schedule/default/${prefix}-*",
         "${local._arn}:sns:${local._here}:${prefix}-*",
         "${local._arn}:states:${local._here}:stateMachine:${prefix}-*",
+        "${local._arn}:states:${local._here}:stateMachine:${prefix}_cleanup",
       ]
     ])
   }
@@ -176,7 +179,7 @@ locals {
     Resource = local._roles
     Condition = {
       StringEquals = {
-        "iam:PassedToService" = ["scheduler.amazonaws.com", "states.amazonaws.com"]
+        "iam:PassedToService" = ["events.amazonaws.com", "scheduler.amazonaws.com", "states.amazonaws.com"]
       }
     }
   }

@@ -1,4 +1,11 @@
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "eu-west-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   context = {
@@ -120,6 +127,70 @@ run "events_are_of_the_platform_only" {
     condition     = alltrue([for target in aws_cloudwatch_event_target.this : target.arn == output.topic_arn])
     error_message = "Both rules must publish to the topic."
   }
+}
+
+run "schedules_that_start_nothing_are_told" {
+  command = plan
+
+  assert {
+    condition = jsonencode([for alarm in aws_cloudwatch_metric_alarm.schedules : [
+      alarm.namespace, alarm.metric_name, alarm.dimensions, alarm.statistic, alarm.threshold, alarm.treat_missing_data, alarm.alarm_actions,
+    ]]) == jsonencode([["AWS/Scheduler", "InvocationDroppedCount", { ScheduleGroup = "default" }, "Sum", 0, "notBreaching", [output.topic_arn]]])
+    error_message = "One that Scheduler gave up is one too many."
+  }
+}
+
+run "schedules_may_be_left_out" {
+  command = plan
+
+  variables {
+    events = { dropped_schedules = false }
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_metric_alarm.schedules) == 0 && !contains(keys(output.alarm_arns), "schedules")
+    error_message = "No alarm unless it is wanted."
+  }
+}
+
+run "jobs_that_could_not_be_stopped_are_told" {
+  command = plan
+
+  variables {
+    cleanup = "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test_cleanup"
+  }
+
+  assert {
+    condition = jsondecode(aws_cloudwatch_event_rule.this["cleanups"].event_pattern).detail == {
+      stateMachineArn = ["arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test_cleanup"]
+      status          = ["ABORTED", "FAILED", "TIMED_OUT"]
+    }
+    error_message = "What stops them must be heard when it fails."
+  }
+
+  assert {
+    condition     = strcontains(one(aws_cloudwatch_event_target.this["runs"].input_transformer).input_template, "is stopped within minutes")
+    error_message = "The mail must say what happens to a run's jobs."
+  }
+}
+
+run "without_cleanup_a_person_has_to_stop_them" {
+  command = plan
+
+  assert {
+    condition     = !contains(keys(aws_cloudwatch_event_rule.this), "cleanups") && strcontains(one(aws_cloudwatch_event_target.this["runs"].input_transformer).input_template, "sagefit stop ends both")
+    error_message = "The mail must say what to do."
+  }
+}
+
+run "cleanup_is_a_state_machine" {
+  command = plan
+
+  variables {
+    cleanup = "sagefit-test_cleanup"
+  }
+
+  expect_failures = [var.cleanup]
 }
 
 run "events_of_the_jobs_own_roles_count" {

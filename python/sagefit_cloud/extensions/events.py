@@ -1,4 +1,7 @@
-"""EventBridge: the events that services send by themselves, and topics as targets (moto's rules do not know topics)."""
+"""EventBridge: the events that services send by themselves, and what moto's rules do not know as targets.
+
+These are topics and state machines; an execution starts only where the role of the target may start it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from jsonpath_ng.ext.parser import parse
 from moto.events.models import Rule, events_backends
 from moto.sns.models import sns_backends
 
+from sagefit.iam.evaluate import Call
+from sagefit_cloud import authorization, clients
 from sagefit_cloud.records import now
 
 _LOG = logging.getLogger(__name__)
@@ -48,12 +53,24 @@ def _deliver(rule: Rule, event: dict[str, Any], account: str, region: str) -> No
     message: Any = event
     if rule.state != "ENABLED" or not rule.event_pattern.matches_event(message):
         return
-    topics = [target for target in rule.targets if ":sns:" in target["Arn"]]
-    for target in topics:
-        sns_backends[account][region].publish(message=_text(target, event), arn=target["Arn"])
     others = copy.copy(rule)
-    others.targets = [target for target in rule.targets if target not in topics]
+    others.targets = [target for target in rule.targets if not _reached(target, event, account, region)]
     others.send_to_targets(message)
+
+
+def _reached(target: dict[str, Any], event: dict[str, Any], account: str, region: str) -> bool:
+    """Whether a target is of a kind that moto's rules do not know; it then has the event."""
+    arn = target["Arn"]
+    if ":sns:" in arn:
+        sns_backends[account][region].publish(message=_text(target, event), arn=arn)
+    elif ":states:" in arn:
+        if why := authorization.denial(target["RoleArn"], [Call("states:StartExecution", arn)], "events"):
+            _LOG.warning("%s is not started: %s", arn, why)
+        else:
+            clients.internal("stepfunctions", region).start_execution(stateMachineArn=arn, input=_text(target, event))
+    else:
+        return False
+    return True
 
 
 def _text(target: dict[str, Any], event: dict[str, Any]) -> str:

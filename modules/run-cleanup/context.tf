@@ -1,0 +1,58 @@
+# The same file in every module that is given a context, so that each can be copied alone.
+variable "context" {
+  description = <<-EOT
+    Where the module works and how it names things; the same object in every module.
+    - `partition`: AWS partition, such as `aws` or `aws-cn`.
+    - `region`: Region of every resource.
+    - `account_id`: account of every resource, twelve digits.
+    - `prefix`: start of every name; names are API, so changing it replaces resources.
+    - `tags`: tags of every resource that takes tags.
+  EOT
+  type = object({
+    partition  = string
+    region     = string
+    account_id = string
+    prefix     = string
+    tags       = optional(map(string), {})
+  })
+  nullable = false
+
+  validation {
+    condition     = can(regex("^aws(-[a-z]+)*$", var.context.partition))
+    error_message = "context.partition must be an AWS partition such as aws, aws-cn or aws-us-gov."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z]{2,4}(-[a-z]+)+-[0-9]$", var.context.region))
+    error_message = "context.region must be a Region name such as us-east-1."
+  }
+
+  validation {
+    condition     = can(regex("^[0-9]{12}$", var.context.account_id))
+    error_message = "context.account_id must be twelve digits, written as a string."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.context.prefix))
+    error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
+  }
+}
+
+# ARNs are built from names, so a module whose provider works elsewhere would apply cleanly and be of no use.
+data "aws_region" "this" {
+  lifecycle {
+    postcondition {
+      condition     = self.id == var.context.region
+      error_message = "context.region: is ${var.context.region}, and this module's provider works in ${self.id}. Pass the provider of that Region (providers = { aws = aws.ALIAS }), or the context of this one."
+    }
+  }
+}
+
+data "aws_caller_identity" "this" {
+  lifecycle {
+    postcondition {
+      condition     = self.account_id == var.context.account_id
+      error_message = "context.account_id: is ${var.context.account_id}, and this module's provider works in account ${self.account_id}. Pass the provider of that account (providers = { aws = aws.ALIAS }), or the context of this one."
+    }
+  }
+}

@@ -1,0 +1,339 @@
+# A run follows its jobs and is not one with them: where a person stops the run, or its deadline does, its training job
+# goes on and costs money. This small state machine stops it.
+#
+#   event of a run that ended -> look: stop what still runs -> pools: give back what is kept -> again, or done
+locals {
+  # Not the start of a job's names, whose runs would start it: an underscore is in none of them.
+  name = "${var.context.prefix}_cleanup"
+
+  _arn = {
+    events    = "arn:${var.context.partition}:events:${var.context.region}:${var.context.account_id}:rule/${var.context.prefix}-cleanup"
+    machine   = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${local.name}"
+    runs      = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${var.context.prefix}-"
+    role      = "arn:${var.context.partition}:iam::${var.context.account_id}:role/sagefit/${local.name}"
+    sagemaker = "arn:${var.context.partition}:sagemaker:${var.context.region}:${var.context.account_id}"
+    sdk       = "arn:${var.context.partition}:states:::aws-sdk:sagemaker"
+  }
+
+  # The kinds of jobs of a run, in the order in which they are stopped: a tuning job makes training jobs.
+  _kinds = [
+    { api = "HyperParameterTuningJob", list = "HyperParameterTuningJobs", summaries = "HyperParameterTuningJobSummaries", resource = "hyper-parameter-tuning-job" },
+    { api = "TrainingJob", list = "TrainingJobs", summaries = "TrainingJobSummaries", resource = "training-job" },
+    { api = "ProcessingJob", list = "ProcessingJobs", summaries = "ProcessingJobSummaries", resource = "processing-job" },
+  ]
+
+  # A create that was under way, and instances that are kept once a job has stopped, are seen at a later look.
+  _looks = 5
+
+  _retry = [{
+    ErrorEquals     = ["States.ALL"]
+    IntervalSeconds = 5
+    BackoffRate     = 2
+    MaxAttempts     = 6
+    JitterStrategy  = "FULL"
+  }]
+
+  # Lists find a text anywhere in a name. Names that begin with "<run>-" are those from "<run>-" up to "<run>.", which
+  # is the next sign after the hyphen. Others are left alone; one that is found at the same time, of a job whose name ends
+  # like this one's, only makes it look again.
+  _each_of_this_run = {
+    for call, parameters in merge(
+      { for kind in local._kinds : "stop${kind.api}" => { "${kind.api}Name.$" = "$.name" } },
+      { updateTrainingJob = { "TrainingJobName.$" = "$.name", ResourceConfig = { KeepAlivePeriodInSeconds = 0 } } },
+      ) : call => {
+      Type           = "Map"
+      ItemsPath      = "$.found.names"
+      MaxConcurrency = 1
+      ItemSelector = {
+        "name.$" = "$$.Map.Item.Value"
+        "from.$" = "$.from"
+        "to.$"   = "$.to"
+      }
+      ItemProcessor = {
+        StartAt = "of this run"
+        States = {
+          "of this run" = {
+            Type = "Choice"
+            Choices = [{
+              And = [
+                { Variable = "$.name", StringGreaterThanEqualsPath = "$.from" },
+                { Variable = "$.name", StringLessThanPath = "$.to" },
+              ]
+              Next = call
+            }]
+            Default = "left alone"
+          }
+          # One that has ended meanwhile is refused; one that goes on is found again at the next look.
+          (call) = {
+            Type       = "Task"
+            Resource   = "${local._arn.sdk}:${call}"
+            Parameters = parameters
+            ResultPath = null
+            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "left alone" }]
+            End        = true
+          }
+          "left alone" = { Type = "Succeed" }
+        }
+      }
+      ResultPath = null
+    }
+  }
+
+  definition = {
+    Comment = "Stops the jobs of runs of ${var.context.prefix} that ended without them"
+    StartAt = "begin"
+    # Looks and the pauses between them, with time for retries.
+    TimeoutSeconds = local._looks * var.interval_seconds + 3600
+    States = merge(
+      {
+        begin = {
+          Type = "Pass"
+          Parameters = {
+            "run.$"    = "$.run"
+            "status.$" = "$.status"
+            "from.$"   = "States.Format('{}-', $.run)"
+            "to.$"     = "States.Format('{}.', $.run)"
+            looks      = 0
+          }
+          Next = "look"
+        }
+
+        look = {
+          Type = "Pass"
+          Parameters = {
+            "run.$"    = "$.run"
+            "status.$" = "$.status"
+            "from.$"   = "$.from"
+            "to.$"     = "$.to"
+            "looks.$"  = "States.MathAdd($.looks, 1)"
+            found      = { names = [] }
+            running    = { names = [] }
+          }
+          Next = "list ${local._kinds[0].list}"
+        }
+
+        # A run that failed is over with its jobs, but for one that it lost sight of. Its instances are kept for the next.
+        looked = {
+          Type = "Choice"
+          Choices = [
+            {
+              And = [
+                { Variable = "$.status", StringEquals = "FAILED" },
+                { Variable = "$.running.names[0]", IsPresent = false },
+              ]
+              Next = "done"
+            },
+            { Variable = "$.status", StringEquals = "FAILED", Next = "enough" },
+          ]
+          Default = "list pools"
+        }
+
+        "list pools" = {
+          Type     = "Task"
+          Resource = "${local._arn.sdk}:listTrainingJobs"
+          Parameters = {
+            "NameContains.$"     = "$.from"
+            WarmPoolStatusEquals = "Available"
+            MaxResults           = 100
+          }
+          ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
+          ResultPath     = "$.found"
+          Retry          = local._retry
+          Next           = "release pools"
+        }
+
+        "release pools" = merge(local._each_of_this_run.updateTrainingJob, { Next = "enough" })
+
+        enough = {
+          Type = "Choice"
+          Choices = [
+            { Variable = "$.looks", NumericLessThan = local._looks, Next = "pause" },
+            { Variable = "$.running.names[0]", IsPresent = true, Next = "still running" },
+          ]
+          Default = "done"
+        }
+
+        pause = {
+          Type    = "Wait"
+          Seconds = var.interval_seconds
+          Next    = "look"
+        }
+
+        "still running" = {
+          Type      = "Fail"
+          Error     = "Sagefit.StillRunning"
+          CausePath = "States.Format('Jobs of run {} still run and cost money: {}. Stop them in SageMaker.', $.run, States.JsonToString($.running.names))"
+        }
+
+        done = { Type = "Succeed" }
+      },
+      merge([
+        for i, kind in local._kinds : {
+          "list ${kind.list}" = {
+            Type     = "Task"
+            Resource = "${local._arn.sdk}:list${kind.list}"
+            Parameters = {
+              "NameContains.$" = "$.from"
+              StatusEquals     = "InProgress"
+              MaxResults       = 100
+            }
+            ResultSelector = { "names.$" = "$.${kind.summaries}[*].${kind.api}Name" }
+            ResultPath     = "$.found"
+            Retry          = local._retry
+            Next           = "stop ${kind.list}"
+          }
+          "stop ${kind.list}" = merge(local._each_of_this_run["stop${kind.api}"], { Next = "any ${kind.list}" })
+          "any ${kind.list}" = {
+            Type    = "Choice"
+            Choices = [{ Variable = "$.found.names[0]", IsPresent = true, Next = "note ${kind.list}" }]
+            Default = i + 1 < length(local._kinds) ? "list ${local._kinds[min(i + 1, length(local._kinds) - 1)].list}" : "looked"
+          }
+          "note ${kind.list}" = {
+            Type       = "Pass"
+            InputPath  = "$.found"
+            ResultPath = "$.running"
+            Next       = i + 1 < length(local._kinds) ? "list ${local._kinds[min(i + 1, length(local._kinds) - 1)].list}" : "looked"
+          }
+        }
+      ]...),
+    )
+  }
+
+  # By tag, because names of jobs carry the job and not the platform.
+  _of_this_platform = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.platform } }
+
+  policy = {
+    Version = "2012-10-17"
+    Statement = concat(
+      [
+        {
+          # The lists take no resource.
+          Sid      = "ListJobs"
+          Effect   = "Allow"
+          Action   = [for kind in local._kinds : "sagemaker:List${kind.list}"]
+          Resource = "*"
+        },
+      ],
+      [
+        for kind in local._kinds : {
+          Sid       = "Stop${kind.list}"
+          Effect    = "Allow"
+          Action    = "sagemaker:Stop${kind.api}"
+          Resource  = "${local._arn.sagemaker}:${kind.resource}/*"
+          Condition = local._of_this_platform
+        }
+      ],
+      [
+        {
+          Sid      = "ReleaseWarmPools"
+          Effect   = "Allow"
+          Action   = "sagemaker:UpdateTrainingJob"
+          Resource = "${local._arn.sagemaker}:training-job/*"
+          Condition = merge(local._of_this_platform, {
+            NumericEquals = { "sagemaker:KeepAlivePeriod" = "0" }
+          })
+        },
+      ],
+    )
+  }
+
+  # Whoever may assume a role: the service, for the one thing that has it.
+  _roles = {
+    (local.name) = {
+      description = "Stops the jobs of runs of ${var.context.prefix} that ended without them"
+      service     = "states.amazonaws.com"
+      source      = local._arn.machine
+      policy      = local.policy
+    }
+    "${local.name}-start" = {
+      description = "Starts ${local.name} when a run of ${var.context.prefix} has ended"
+      service     = "events.amazonaws.com"
+      source      = local._arn.events
+      policy = {
+        Version = "2012-10-17"
+        Statement = [{
+          Sid      = "StartCleanup"
+          Effect   = "Allow"
+          Action   = "states:StartExecution"
+          Resource = local._arn.machine
+        }]
+      }
+    }
+  }
+}
+
+resource "aws_iam_role" "this" {
+  for_each = local._roles
+
+  name                 = each.key
+  path                 = "/sagefit/"
+  description          = each.value.description
+  permissions_boundary = var.permissions_boundary_arn
+  tags                 = var.context.tags
+
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = each.value.service }
+      Condition = {
+        StringEquals = { "aws:SourceAccount" = var.context.account_id }
+        ArnEquals    = { "aws:SourceArn" = each.value.source }
+      }
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "this" {
+  for_each = local._roles
+
+  name   = "cleanup"
+  role   = aws_iam_role.this[each.key].name
+  policy = jsonencode(each.value.policy)
+}
+
+resource "aws_sfn_state_machine" "cleanup" {
+  #checkov:skip=CKV_AWS_284:It lists and stops, in a few states; tracing turns X-Ray on for who pays for it
+  #checkov:skip=CKV_AWS_285:Its history, which Step Functions keeps for 90 days, says all that a log would
+
+  name       = local.name
+  role_arn   = local._arn.role
+  definition = jsonencode(local.definition)
+  tags       = var.context.tags
+
+  depends_on = [aws_iam_role_policy.this]
+}
+
+resource "aws_cloudwatch_event_rule" "this" {
+  name        = "${var.context.prefix}-cleanup"
+  description = "Runs of ${var.context.prefix} that ended without a model: what still runs of them is stopped"
+  tags        = var.context.tags
+
+  event_pattern = jsonencode({
+    source        = ["aws.states"]
+    "detail-type" = ["Step Functions Execution Status Change"]
+    detail = {
+      stateMachineArn = [{ prefix = local._arn.runs }]
+      status          = ["ABORTED", "FAILED", "TIMED_OUT"]
+    }
+  })
+}
+
+resource "aws_cloudwatch_event_target" "this" {
+  rule      = aws_cloudwatch_event_rule.this.name
+  target_id = "cleanup"
+  arn       = local._arn.machine
+  role_arn  = "${local._arn.role}-start"
+
+  input_transformer {
+    input_paths = {
+      run    = "$.detail.name"
+      status = "$.detail.status"
+    }
+    # Written out: jsonencode would turn the < and > of the places into escapes.
+    input_template = "{\"run\": \"<run>\", \"status\": \"<status>\"}"
+  }
+
+  depends_on = [aws_iam_role_policy.this, aws_sfn_state_machine.cleanup]
+}

@@ -1,0 +1,90 @@
+"""What becomes of the jobs of a run that ends without them: the platform's own state machine stops them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scenarios.conftest import Cloud
+from scenarios.hard_runs import hanging, until
+
+pytestmark = pytest.mark.xdist_group("scenarios")
+
+STATES = "arn:aws:states:us-east-1:123456789012"
+CLEANUP = f"{STATES}:stateMachine:sagefit-dev_cleanup"
+
+
+def cleanups_of(cloud: Cloud, run: str) -> list[dict[str, Any]]:
+    """The executions of the state machine that were for a run, with what they were given."""
+    states = cloud.client("stepfunctions")
+    pages = states.get_paginator("list_executions").paginate(stateMachineArn=CLEANUP)
+    arns = [each["executionArn"] for page in pages for each in page["executions"]]
+    found = [states.describe_execution(executionArn=arn) for arn in arns]
+    return [each for each in found if json.loads(each["input"])["run"] == run]
+
+
+def test_a_run_that_is_stopped_in_the_console_stops_its_training_job(hard: Cloud) -> None:
+    run = hanging(hard, 5)
+    hard.client("stepfunctions").stop_execution(executionArn=f"{STATES}:execution:sagefit-dev-hard:{run}")
+    sagemaker = hard.client("sagemaker")
+    until(lambda: sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] == "Stopped")
+    (cleanup,) = until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
+    assert (cleanup["status"], json.loads(cleanup["input"])) == ("SUCCEEDED", {"run": run, "status": "ABORTED"})
+    history = hard.client("stepfunctions").get_execution_history(executionArn=cleanup["executionArn"], maxResults=1000)
+    asked = [each["taskScheduledEventDetails"] for each in history["events"] if "taskScheduledEventDetails" in each]
+    stopped = [json.loads(each["parameters"]) for each in asked if each["resource"] == "stopTrainingJob"]
+    assert {"TrainingJobName": f"{run}-0"} in stopped
+    assert {each["TrainingJobName"] for each in stopped} == {f"{run}-0"}
+
+
+def test_its_instances_are_given_back_and_those_of_others_are_kept(cloud: Cloud) -> None:
+    sagemaker, run = cloud.client("sagemaker"), "pool-000300-000001"
+    cloud.start("pool", run)
+    assert cloud.ended("pool", run)["status"] == "SUCCEEDED"
+    done = sagemaker.describe_training_job(TrainingJobName=f"{run}-0")
+    fields = ("AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig", "StoppingCondition")
+    request = {field: done[field] for field in fields} | {"Tags": [{"Key": "sagefit:platform", "Value": "dev"}]}
+    for size, job in enumerate((f"{run}-1", f"other-{run}-1"), 41):  # a size of its own, so none takes the other's
+        resources = done["ResourceConfig"] | {"VolumeSizeInGB": size, "KeepAlivePeriodInSeconds": 1800}
+        sagemaker.create_training_job(TrainingJobName=job, ResourceConfig=resources, **request)
+
+    def pool(job: str) -> str:
+        return str(sagemaker.describe_training_job(TrainingJobName=job)["WarmPoolStatus"]["Status"])
+
+    until(lambda: (pool(f"{run}-1"), pool(f"other-{run}-1")) == ("Available", "Available"))
+    execution = cloud.client("stepfunctions").start_execution(
+        stateMachineArn=CLEANUP, input=json.dumps({"run": run, "status": "ABORTED"})
+    )["executionArn"]
+    states = cloud.client("stepfunctions")
+    until(lambda: states.describe_execution(executionArn=execution)["status"] == "SUCCEEDED")
+    assert (pool(f"{run}-1"), pool(f"other-{run}-1")) == ("Terminated", "Available")
+
+
+def test_a_run_that_failed_is_looked_at_once_and_keeps_its_instances(cloud: Cloud) -> None:
+    run = "bare-000201-000007"
+    cloud.start("bare", run)
+    assert cloud.ended("bare", run)["status"] == "FAILED"
+    (cleanup,) = until(lambda: [each for each in cleanups_of(cloud, run) if each["status"] != "RUNNING"])
+    history = cloud.client("stepfunctions").get_execution_history(executionArn=cleanup["executionArn"], maxResults=1000)
+    entered = [
+        each["stateEnteredEventDetails"]["name"] for each in history["events"] if "stateEnteredEventDetails" in each
+    ]
+    assert (cleanup["status"], entered.count("look"), "list pools" in entered) == ("SUCCEEDED", 1, False)
+
+
+def test_jobs_that_it_may_not_stop_are_its_failure(hard: Cloud) -> None:
+    """A policy of the company forbids it: the execution fails, and an event rule tells of it."""
+    run, iam = hanging(hard, 6), hard.client("iam")
+    deny = {"Effect": "Deny", "Action": "sagemaker:StopTrainingJob", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [deny]})
+    iam.put_role_policy(RoleName="sagefit-dev_cleanup", PolicyName="company", PolicyDocument=document)
+    try:
+        hard.client("stepfunctions").stop_execution(executionArn=f"{STATES}:execution:sagefit-dev-hard:{run}")
+        (cleanup,) = until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
+    finally:
+        iam.delete_role_policy(RoleName="sagefit-dev_cleanup", PolicyName="company")
+    assert (cleanup["status"], cleanup["error"]) == ("FAILED", "Sagefit.StillRunning")
+    assert f'["{run}-0"]' in cleanup["cause"]
+    hard.client("sagemaker").stop_training_job(TrainingJobName=f"{run}-0")
