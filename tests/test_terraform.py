@@ -73,7 +73,7 @@ def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str, requ
 
 
 def test_a_file_that_several_modules_have_is_the_same_in_all() -> None:
-    assert len(SHARED) == 5
+    assert len(SHARED) == 6
     for file in SHARED[1:]:
         assert file.read_bytes() == SHARED[0].read_bytes(), f"cp {SHARED[0]} {file}"
 

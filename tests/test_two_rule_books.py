@@ -52,12 +52,15 @@ PLACES = {
     ),
 }
 _PLATFORM = "it is the platform's document that is wrong, which Sagefit reads when it is fetched"
+_PROVIDER = "Sagefit's own root has one provider, which reads the platform's document where it works"
 _WARNING = "a warning, which ends no plan"
 TERRAFORM_ALONE = {
     "channel_has_one_source": "a job file has one uri for S3 and for local data",
     "platform_schema": _PLATFORM,
     "platform_account_id_pattern": _PLATFORM,
     "platform_role_arn_pattern": _PLATFORM,
+    "the_provider_works_in_the_platforms_region": _PROVIDER,
+    "the_provider_works_in_the_platforms_account": _PROVIDER,
     "policy_of_the_role_fits_iam": "how long a policy is, is known when Terraform has written it",
     "runtime_above_the_default_quota": _WARNING,
     "pending_limit_on_a_cpu_instance": _WARNING,

@@ -37,3 +37,22 @@ variable "context" {
     error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
   }
 }
+
+# ARNs are built from names, so a module whose provider works elsewhere would apply cleanly and be of no use.
+data "aws_region" "this" {
+  lifecycle {
+    postcondition {
+      condition     = self.id == var.context.region
+      error_message = "context.region: is ${var.context.region}, and this module's provider works in ${self.id}. Pass the provider of that Region (providers = { aws = aws.ALIAS }), or the context of this one."
+    }
+  }
+}
+
+data "aws_caller_identity" "this" {
+  lifecycle {
+    postcondition {
+      condition     = self.account_id == var.context.account_id
+      error_message = "context.account_id: is ${var.context.account_id}, and this module's provider works in account ${self.account_id}. Pass the provider of that account (providers = { aws = aws.ALIAS }), or the context of this one."
+    }
+  }
+}

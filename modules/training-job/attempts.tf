@@ -183,7 +183,7 @@ locals {
       ProfilerConfig = var.resources.profiler ? null : { DisableProfiler = true }
       Tags = [
         for key, value in merge(
-          local.tags,
+          local._job_tags,
           { "sagefit:attempt" = a.name },
           a.memory_percent == null ? {} : { "sagefit:memory-percent" = tostring(a.memory_percent) },
         ) : { Key = key, Value = value }

@@ -25,6 +25,9 @@ locals {
     "sagefit:job"      = var.name
   })
 
+  # The jobs that cost the money are made by the state machine, which knows nothing of the provider's default tags.
+  _job_tags = merge(data.aws_default_tags.this.tags, local.tags)
+
   # One table of instances for Terraform and Python.
   instances = { for row in csvdecode(file("${path.module}/instances.csv")) : row.ml_type => row }
 }

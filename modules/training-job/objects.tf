@@ -124,6 +124,11 @@ resource "aws_s3_object" "code" {
   source_hash = each.value
   metadata    = contains(var.code.allow_sensitive, each.key) ? local._allowed : null
 
+  # An object takes ten tags (S3), and a company's default tags may be more; a new default tag writes no file anew.
+  override_provider {
+    default_tags { tags = {} }
+  }
+
   # The definition moves to the new files before the old ones go.
   lifecycle {
     create_before_destroy = true
@@ -138,6 +143,10 @@ resource "aws_s3_object" "launcher" {
   source      = local._launcher_files[each.key]
   source_hash = each.value
 
+  override_provider {
+    default_tags { tags = {} }
+  }
+
   lifecycle {
     create_before_destroy = true
   }
@@ -151,6 +160,10 @@ resource "aws_s3_object" "input" {
   source      = each.value.source
   source_hash = each.value.hash
   metadata    = each.value.allowed ? local._allowed : null
+
+  override_provider {
+    default_tags { tags = {} }
+  }
 
   lifecycle {
     create_before_destroy = true

@@ -95,7 +95,7 @@ locals {
         EnableInterContainerTrafficEncryption = local._encrypt_traffic ? true : null
         VpcConfig                             = !local._in_vpc ? null : { Subnets = local._subnet_ids, SecurityGroupIds = local._security_group_ids }
       } : k => v if v != null }
-      Tags = [for key, value in merge(local.tags, { "sagefit:step" = s.name }) : { Key = key, Value = value }]
+      Tags = [for key, value in merge(local._job_tags, { "sagefit:step" = s.name }) : { Key = key, Value = value }]
     } : k => v if v != null }
   ]
 

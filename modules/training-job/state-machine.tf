@@ -31,6 +31,16 @@ resource "aws_sfn_state_machine" "this" {
   # single variable are its validations.
   lifecycle {
     precondition {
+      condition     = data.aws_region.this.id == var.platform.region
+      error_message = "platform.region: is ${var.platform.region}, and the job's provider works in ${data.aws_region.this.id}. Pass the provider of that Region (providers = { aws = aws.ALIAS }), or the document of a platform there."
+    }
+
+    precondition {
+      condition     = data.aws_caller_identity.this.account_id == var.platform.account_id
+      error_message = "platform.account_id: is ${var.platform.account_id}, and the job's provider works in account ${data.aws_caller_identity.this.account_id}. Pass the provider of that account (providers = { aws = aws.ALIAS }), or the document of a platform there."
+    }
+
+    precondition {
       condition     = var.code == null || length(local._code_files) > 0
       error_message = "code.source_dir: no file is left to ship from this directory. Give the path of an existing directory, relative to the directory Terraform runs in, or loosen code.exclude."
     }
@@ -96,8 +106,8 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = var.code == null || !contains(["py2", "py27", "py36", "py37"], local._image_tag == null ? "-" : local._image_python)
-      error_message = "image.version, image.python_version: this image has ${local._image_python}, and the launcher that starts code needs Python 3.8. Choose a newer image.version."
+      condition     = var.code == null || local._runs_launcher
+      error_message = "image.version, image.python_version: this image has Python ${join(".", coalesce(local._image_python_version, []))}, and the launcher that starts code needs Python 3.8. Choose a newer image.version."
     }
 
     precondition {

@@ -263,8 +263,8 @@ variable "tags" {
   nullable    = false
 
   validation {
-    condition     = length(merge(var.platform.tags, var.tags)) <= local._limits["tags"].most
-    error_message = "tags: a training job takes 50 (API), the platform's and four of Sagefit included. Remove some."
+    condition     = length(merge(data.aws_default_tags.this.tags, var.platform.tags, var.tags)) <= local._limits["tags"].most
+    error_message = "tags: a training job takes 50 (API), the provider's default ones, the platform's and four of Sagefit included. Remove some."
   }
 
   validation {

@@ -171,12 +171,11 @@ resource "aws_sns_topic" "a0" {
 
 @pytest.mark.of_files(
     *("*.tf", "job/*.tf", "modules/**/*.tf", "examples/**/*.tf"),
-    *("policies/*.csv", "python/sagefit/checkov.py", "requirements-checkov.lock"),
+    *(".checkov.yaml", "policies/*.csv", "python/sagefit/checkov.py", "requirements-checkov.lock"),
 )
 def test_our_files_have_no_failed_check(tmp_path: Path) -> None:
-    """Roots, modules and examples; what lies beside a module are tests and fixtures."""
+    """The whole checkout, as a team scans it: .checkov.yaml leaves out what is wrong on purpose."""
     copy_tree(tmp_path)
-    shutil.rmtree(tmp_path / "tests")
     found = scan(tmp_path)
     assert [finding for finding in found if finding.status == "failed"] == []
     skips = [finding for finding in found if finding.status == "skipped"]

@@ -1,5 +1,11 @@
 # The job/ root, without an account: it reads the platform's document and hands the tfvars on.
 mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
   override_data {
     target = data.aws_ssm_parameter.platform
     values = {

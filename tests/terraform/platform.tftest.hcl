@@ -257,6 +257,41 @@ run "given_key_makes_none" {
   }
 }
 
+run "a_key_of_the_same_configuration_is_used" {
+  command = plan
+
+  variables {
+    kms = { key = { arn = "arn:aws:kms:eu-west-1:123456789012:key/4444-5555" } }
+  }
+
+  assert {
+    condition     = length(aws_kms_key.this) == 0 && output.document.kms_key_arn == "arn:aws:kms:eu-west-1:123456789012:key/4444-5555"
+    error_message = "The object says that there is a key, and its ARN which."
+  }
+}
+
+run "ended_runs_are_cleaned_up_unless_it_is_turned_off" {
+  command = plan
+
+  variables {
+    run_cleanup = { enabled = false }
+  }
+
+  assert {
+    condition     = length(module.run_cleanup) == 0
+    error_message = "No state machine unless it is wanted."
+  }
+}
+
+run "cleanup_is_of_this_platform" {
+  command = plan
+
+  assert {
+    condition     = module.run_cleanup[0].state_machine_arn == "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-dev_cleanup" && contains(keys(module.alarms.event_rule_arns), "cleanups")
+    error_message = "It stops what runs, and its own failure is told."
+  }
+}
+
 run "network_reaches_role_and_document" {
   command = plan
 
@@ -499,7 +534,7 @@ run "key_is_made_or_given" {
   command = plan
 
   variables {
-    kms = { create = true, key_arn = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
+    kms = { key = { arn = "arn:aws:kms:eu-west-1:123456789012:key/4444-5555" }, key_arn = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
   }
 
   expect_failures = [var.kms]

@@ -1,4 +1,11 @@
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "eu-west-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   context = {
@@ -46,6 +53,11 @@ run "name_arn_and_url_are_known_at_plan" {
 run "china_has_its_own_domain" {
   command = plan
 
+  override_data {
+    target = data.aws_region.this
+    values = { id = "cn-north-1" }
+  }
+
   variables {
     context = { partition = "aws-cn", region = "cn-north-1", account_id = "123456789012", prefix = "sagefit-test" }
     name    = "vision"
@@ -59,6 +71,11 @@ run "china_has_its_own_domain" {
 
 run "the_sovereign_cloud_has_its_own_domain" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "eusc-de-east-1" }
+  }
 
   variables {
     context = { partition = "aws-eusc", region = "eusc-de-east-1", account_id = "123456789012", prefix = "sagefit-test" }
@@ -147,6 +164,11 @@ run "context_partition_is_a_partition" {
 
 run "context_region_is_a_region" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "Ireland" }
+  }
 
   variables {
     context = { partition = "aws", region = "Ireland", account_id = "123456789012", prefix = "sagefit-test" }
@@ -243,4 +265,26 @@ run "keep_images_is_whole" {
   }
 
   expect_failures = [var.lifecycle_policy]
+}
+
+run "the_provider_works_in_the_region_of_the_context" {
+  command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "eu-central-1" }
+  }
+
+  expect_failures = [data.aws_region.this]
+}
+
+run "the_provider_works_in_the_account_of_the_context" {
+  command = plan
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "210987654321" }
+  }
+
+  expect_failures = [data.aws_caller_identity.this]
 }

@@ -1,4 +1,11 @@
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "eu-west-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   context = {
@@ -286,6 +293,11 @@ run "managed_policies_do_not_take_the_name_of_ours" {
 
 run "other_partitions_keep_their_arns" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "cn-north-1" }
+  }
 
   variables {
     context = { partition = "aws-cn", region = "cn-north-1", account_id = "123456789012", prefix = "sagefit-test" }

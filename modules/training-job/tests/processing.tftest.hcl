@@ -1,5 +1,12 @@
 # Steps before the first attempt: their requests, their states, and who may create them.
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   name = "digits"
@@ -175,6 +182,11 @@ run "a_job_without_steps_knows_nothing_of_them" {
 run "an_image_is_that_of_the_region" {
   command = plan
 
+  override_data {
+    target = data.aws_region.this
+    values = { id = "cn-north-1" }
+  }
+
   variables {
     platform = {
       schema     = 1
@@ -204,6 +216,11 @@ run "an_image_is_that_of_the_region" {
 
 run "an_image_is_that_of_a_government_region" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "us-gov-west-1" }
+  }
 
   variables {
     platform = {

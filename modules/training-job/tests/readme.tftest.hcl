@@ -1,5 +1,11 @@
 # The example of the README is this one, and it plans.
 mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
   override_data {
     target = data.aws_ssm_parameter.platform
     values = {

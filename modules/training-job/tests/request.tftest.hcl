@@ -1,5 +1,12 @@
 # Every optional block of a training job, read from the decoded definition.
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   name = "digits"
@@ -225,6 +232,11 @@ run "the_instance_chooses_between_cpu_and_gpu_image" {
 
 run "images_of_other_partitions_have_their_own_hosts" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "cn-north-1" }
+  }
 
   variables {
     platform = merge(var.platform, { region = "cn-north-1", partition = "aws-cn", role_arn = "arn:aws-cn:iam::123456789012:role/x" })

@@ -1,5 +1,12 @@
 # One run per rule of the job itself, named after it.
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   name = "digits"
@@ -576,6 +583,28 @@ run "instance_quota_is_positive" {
   }
 
   expect_failures = [var.resources]
+}
+
+run "the_provider_works_in_the_platforms_region" {
+  command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "eu-central-1" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "the_provider_works_in_the_platforms_account" {
+  command = plan
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "210987654321" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
 }
 
 run "poll_seconds_is_positive" {

@@ -1,5 +1,12 @@
 # One run per rule of the processing steps, named after it.
-mock_provider "aws" {}
+mock_provider "aws" {
+  mock_data "aws_region" {
+    defaults = { id = "us-east-1" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+}
 
 variables {
   name = "digits"
@@ -280,6 +287,11 @@ run "image_is_in_the_table" {
 
 run "image_is_published_in_the_region" {
   command = plan
+
+  override_data {
+    target = data.aws_region.this
+    values = { id = "us-iso-east-1" }
+  }
 
   variables {
     processing = [{ name = "a", image = { framework = "spark", version = "3.5" }, outputs = ["o"], instance_type = "ml.m5.large", code = { source_dir = "tests/fixtures/code", entry_point = "train.py" } }]
