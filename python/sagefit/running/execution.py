@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.running.clients import sagemaker, step_functions
 from sagefit.running.names import attempt_index, attempt_job
-from sagefit.running.processing import stop_steps
+from sagefit.running.processing import running_steps
 from sagefit.running.records import Run
 
 if TYPE_CHECKING:
@@ -122,32 +123,50 @@ def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[E
 def stop(run: Run) -> list[str]:
     """Stop the execution, then the job it left running; returns the names of the stopped jobs.
 
-    The order matters: a state machine that still runs would treat a stopped training job as ended and continue. A
-    tuning job has a query of its own, because it may not have a training job yet.
+    The order matters: a state machine that still runs would treat a stopped training job as ended and continue. What
+    runs is asked before and after: a job may be created meanwhile, and the platform, which stops jobs of ended runs
+    too, may be quicker.
     """
     try:
         status = step_functions().describe_execution(executionArn=run.arn)["status"]
         if status != "RUNNING":
             raise SagefitError(f"{run.name} is over already: {status.lower()}", exit_code=FAILED)
+        running = _running(run)
         step_functions().stop_execution(executionArn=run.arn, error="Sagefit.stopped", cause="stopped by a person")
     except ClientError as error:
         if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
             raise
         raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
-    stopped = stop_steps(run.name)
-    pages = sagemaker().get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
+    running |= _running(run)
+    for name, ask in running.items():
+        try:
+            ask(name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationException":  # it has ended, or is ending, meanwhile
+                raise
+    return list(running)
+
+
+def _running(run: Run) -> dict[str, Callable[[str], Any]]:
+    """The jobs of a run that are in progress: how each is stopped, by its name.
+
+    A tuning job has a query of its own, because it may not have a training job yet.
+    """
+    client = sagemaker()
+    found: dict[str, Callable[[str], Any]] = {
+        name: lambda name: client.stop_processing_job(ProcessingJobName=name) for name in running_steps(run.name)
+    }
+    pages = client.get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
     for tuning in [summary for page in pages for summary in page["HyperParameterTuningJobSummaries"]]:
         if tuning["HyperParameterTuningJobStatus"] == "InProgress":
-            sagemaker().stop_hyper_parameter_tuning_job(
-                HyperParameterTuningJobName=tuning["HyperParameterTuningJobName"]
+            found[tuning["HyperParameterTuningJobName"]] = lambda name: client.stop_hyper_parameter_tuning_job(
+                HyperParameterTuningJobName=name
             )
-            stopped.append(tuning["HyperParameterTuningJobName"])
     for summary in training_jobs(run):
         name = summary["TrainingJobName"]
         if summary["TrainingJobStatus"] == "InProgress" and attempt_job(name) == name:
-            sagemaker().stop_training_job(TrainingJobName=name)
-            stopped.append(name)
-    return stopped
+            found[name] = lambda name: client.stop_training_job(TrainingJobName=name)
+    return found
 
 
 def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:

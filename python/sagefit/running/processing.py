@@ -18,12 +18,9 @@ LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 _LABEL = "processing "
 
 
-def stop_steps(run: str) -> list[str]:
-    """Stop what is left running of a run's steps; returns the names of the stopped processing jobs."""
-    stopped = [name for name, status in _processing_jobs(run).items() if status == "InProgress"]
-    for name in stopped:
-        sagemaker().stop_processing_job(ProcessingJobName=name)
-    return stopped
+def running_steps(run: str) -> list[str]:
+    """The processing jobs of a run that are in progress, by name."""
+    return [name for name, status in _processing_jobs(run).items() if status == "InProgress"]
 
 
 def read_steps(
