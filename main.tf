@@ -26,6 +26,9 @@ locals {
     { for key, bucket in var.buckets.extra : key => { access = bucket.access, prefixes = [], versioning = true } },
   )
 
+  # Every run has a folder of its own for its checkpoints, and no other run reads it.
+  _of_checkpoints = var.checkpoint_days == 0 ? null : { expire_days = var.checkpoint_days, noncurrent_days = 30, abort_multipart_days = 7 }
+
   # Own key or given key, in a map because the ARN of a new key is unknown at plan while the keys of a map are not; for
   # the same reason a given key may be an object, which is known to be there when its ARN is not.
   _has_key   = var.kms.create || var.kms.key != null || var.kms.key_arn != null
@@ -51,7 +54,7 @@ module "buckets" {
     for key, bucket in local._buckets : key => {
       force_destroy = var.buckets.force_destroy
       versioning    = bucket.versioning
-      retention     = lookup(var.buckets.retention, key, null)
+      retention     = lookup(var.buckets.retention, key, key == "checkpoints" ? local._of_checkpoints : null)
       access_log    = var.buckets.access_log
     }
   }

@@ -84,6 +84,18 @@ variable "buckets" {
   }
 }
 
+variable "checkpoint_days" {
+  description = "Days after which a file in the checkpoints bucket expires, which no later run reads; 0 keeps all. A training job may take 28 days (API). `buckets.retention` of `checkpoints` wins. Making the rule takes about a minute."
+  type        = number
+  default     = 60
+  nullable    = false
+
+  validation {
+    condition     = var.checkpoint_days == 0 || (var.checkpoint_days >= 28 && floor(var.checkpoint_days) == var.checkpoint_days)
+    error_message = "checkpoint_days: a whole number of at least 28, the days that a training job may take, or 0 to keep all. For fewer give buckets.retention.checkpoints."
+  }
+}
+
 variable "execution_role" {
   description = <<-EOT
     What jobs may use beyond the platform's own buckets and repository.

@@ -55,6 +55,8 @@ module "platform" {
   name    = "vision"
   kms     = { key = { arn = aws_kms_key.own.arn } }
   buckets = { force_destroy = true }
+
+  checkpoint_days = 0 # the rule takes a minute
 }
 
 module "job" {

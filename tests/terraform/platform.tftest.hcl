@@ -270,6 +270,16 @@ run "a_key_of_the_same_configuration_is_used" {
   }
 }
 
+run "checkpoints_are_kept_for_as_long_as_a_job_may_take" {
+  command = plan
+
+  variables {
+    checkpoint_days = 27
+  }
+
+  expect_failures = [var.checkpoint_days]
+}
+
 run "ended_runs_are_cleaned_up_unless_it_is_turned_off" {
   command = plan
 
