@@ -39,8 +39,8 @@ def test_a_driver_that_is_older_gets_the_libraries(tmp_path: Path, text: str, dr
 
 
 def test_what_the_image_has_set_comes_after_them(tmp_path: Path) -> None:
-    found = variables(tmp_path, CLOSED.format("535.183.01"), LD_LIBRARY_PATH="/opt/conda/lib")
-    assert found == {"LD_LIBRARY_PATH": "/compat:/opt/conda/lib"}
+    found = variables(tmp_path, CLOSED.format("535.183.01"), LD_LIBRARY_PATH="/usr/local/lib")
+    assert found == {"LD_LIBRARY_PATH": "/compat:/usr/local/lib"}
 
 
 @pytest.mark.parametrize(
