@@ -22,7 +22,7 @@ Spec = dict[str, Any]
 
 # Folders and files with names that mean something to YAML, Terraform or a shell.
 FOLDERS = ("src", 'two "words"', "${path.module}", "%{ if true }", "größe", "a'b, c: d #e")
-FRAMEWORKS = (("sklearn", "1.2-1"), ("pytorch", "2.6"), ("xgboost", "1.7-1"))
+FRAMEWORKS = (("sklearn", "1.2-1"), ("pytorch", "2.6"), ("tensorflow", "2.19"))
 TYPES = ("ml.m5.large", "ml.m5.xlarge", "ml.c5.2xlarge")
 CLASSES = [name for name in get_args(FailureClass) if name != "stopped"]
 TRAPS = (

@@ -65,7 +65,7 @@ locals {
     ["--"],
     var.code.arguments,
   )
-  _launcher_metrics = var.code == null ? [] : [
+  _launcher_metrics = var.code == null || local._brings_metrics ? [] : [
     { name = "sagefit:host_memory_peak_gib", regex = "\\[sagefit\\].* host_memory_peak_gib=([0-9.]+)" },
     { name = "sagefit:host_memory_percent", regex = "\\[sagefit\\].* host_memory_percent=([0-9.]+)" },
     { name = "sagefit:gpu_memory_percent", regex = "\\[sagefit\\].* gpu_memory_percent=([0-9.]+)" },

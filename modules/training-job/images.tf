@@ -54,6 +54,17 @@ locals {
     : "${coalesce(var.platform.repository_url, "-")}${local._own_reference}"
   )
 
+  # What SageMaker takes for its own algorithm, by the repository alone: it refuses metric definitions for such an image,
+  # also where it runs a script, and has metrics of its own. XGBoost's image is the only one that does run scripts.
+  _algorithm_rows = concat(values(local._images.algorithms), [local._images.frameworks.xgboost])
+  _algorithm_repositories = flatten([
+    for row in local._algorithm_rows : [for account in values(local._images.accounts[row.accounts]) : "${account}/${row.repository}"]
+  ])
+  _uri_repository = try(join("/", regex("^(\\d{12})\\.dkr\\.ecr\\.[^/]+/([^:@]+)", var.image.uri)), "")
+  _brings_metrics = (
+    var.image.algorithm != null || local._image_family == "xgboost" || contains(local._algorithm_repositories, local._uri_repository)
+  )
+
   # The instance decides between the CPU and the GPU image; groups share one.
   _attempt_processors = [
     for types in local._machine_types : anytrue([for t in types : try(local.instances[t].accelerator, "") != ""]) ? "gpu" : "cpu"

@@ -41,7 +41,7 @@ variable "tuning" {
   }
 
   validation {
-    condition     = var.tuning == null || var.image.algorithm != null || var.image.algorithm_arn != null || contains(var.metric_definitions[*].name, try(var.tuning.objective.metric, "-"))
+    condition     = var.tuning == null || local._brings_metrics || var.image.algorithm_arn != null || contains(var.metric_definitions[*].name, try(var.tuning.objective.metric, "-"))
     error_message = "tuning.objective.metric: not among metric_definitions, so nobody would find it in the log. Add it there, or correct the name."
   }
 
@@ -104,6 +104,16 @@ variable "tuning" {
   validation {
     condition     = try(var.tuning.strategy, "-") != "Grid" || (alltrue([for r in values(try(var.tuning.ranges, {})) : r.type == "Categorical"]) && try(var.tuning.max_jobs, null) == null)
     error_message = "tuning.strategy: Grid takes Categorical ranges only, and tries each combination of them, so tuning.max_jobs is left out (DG). Write the values out, or use another strategy."
+  }
+
+  # A product by its logarithm, as Terraform has no product.
+  validation {
+    condition = try(
+      var.tuning.strategy == "Grid" || anytrue([for r in values(var.tuning.ranges) : r.type == "Continuous"]) ||
+      sum([for r in values(var.tuning.ranges) : log(r.type == "Categorical" ? length(r.values) : r.max - r.min + 1, 2)]) > log(var.tuning.max_jobs, 2) - 0.000001,
+      true,
+    )
+    error_message = "tuning.max_jobs: more than the ranges have combinations, and a search tries none twice (API). Lower it, or search more values."
   }
 
   validation {

@@ -132,7 +132,7 @@ variable "hyperparameters" {
 }
 
 variable "metric_definitions" {
-  description = "Metrics read from the training log: name and a regular expression with one group. The launcher's own memory metrics are added."
+  description = "Metrics read from the training log: name and a regular expression with one group. The launcher's own memory metrics are added, except on the images of SageMaker's own algorithms, which take no metrics."
   type = list(object({
     name  = string
     regex = string
@@ -161,8 +161,8 @@ variable "metric_definitions" {
   }
 
   validation {
-    condition     = length(var.metric_definitions) == 0 || var.code != null || try(var.image.algorithm, null) == null
-    error_message = "metric_definitions: a built-in algorithm defines its own metrics. Remove metric_definitions, or bring code."
+    condition     = length(var.metric_definitions) == 0 || !local._brings_metrics
+    error_message = "metric_definitions: SageMaker's own algorithms define their own metrics, and XGBoost's image does so also where it runs a script. Remove metric_definitions, or use another image."
   }
 }
 

@@ -191,6 +191,37 @@ run "a_built_in_algorithm_runs_alone" {
   }
 }
 
+run "a_script_on_the_image_of_an_algorithm_sends_no_metrics" {
+  command = plan
+
+  variables {
+    image = { framework = "xgboost", version = "1.7-1" }
+  }
+
+  assert {
+    condition     = !contains(keys(output.definition.States["first: submit"].Parameters.AlgorithmSpecification), "MetricDefinitions")
+    error_message = "SageMaker would refuse the request"
+  }
+  assert {
+    condition     = output.definition.States["first: submit"].Parameters.AlgorithmSpecification.ContainerEntrypoint == ["python3"]
+    error_message = "the script runs"
+  }
+}
+
+run "an_image_of_ones_own_with_the_name_of_an_algorithm_sends_metrics" {
+  command = plan
+
+  variables {
+    image              = { uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1" }
+    metric_definitions = [{ name = "x", regex = "x=(.)" }]
+  }
+
+  assert {
+    condition     = length(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions) == 4
+    error_message = "the registry is not SageMaker's"
+  }
+}
+
 run "an_algorithm_resource_replaces_the_image" {
   command = plan
 

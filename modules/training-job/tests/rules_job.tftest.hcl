@@ -647,6 +647,28 @@ run "hyperparameter_of_an_attempt_holds_no_token" {
   expect_failures = [var.hyperparameters]
 }
 
+run "an_image_of_an_algorithm_defines_its_metrics" {
+  command = plan
+
+  variables {
+    image              = { framework = "xgboost", version = "1.7-1" }
+    metric_definitions = [{ name = "x", regex = "x=(.)" }]
+  }
+
+  expect_failures = [var.metric_definitions]
+}
+
+run "an_algorithm_named_by_its_uri_defines_its_metrics" {
+  command = plan
+
+  variables {
+    image              = { uri = "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1" }
+    metric_definitions = [{ name = "x", regex = "x=(.)" }]
+  }
+
+  expect_failures = [var.metric_definitions]
+}
+
 run "metric_name_is_not_empty" {
   command = plan
 

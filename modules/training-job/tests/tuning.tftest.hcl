@@ -320,7 +320,7 @@ run "range_values" {
   command = plan
 
   variables {
-    tuning = merge(var.tuning, { ranges = { optimizer = { type = "Categorical", values = ["adam", "adam"] } } })
+    tuning = merge(var.tuning, { max_jobs = 2, ranges = { optimizer = { type = "Categorical", values = ["adam", "adam"] } } })
   }
 
   expect_failures = [var.tuning]
@@ -330,7 +330,7 @@ run "range_credential" {
   command = plan
 
   variables {
-    tuning = merge(var.tuning, { ranges = { hub = { type = "Categorical", values = ["hf_abcdefghijklmnopqrstuvwx"] } } })
+    tuning = merge(var.tuning, { max_jobs = 2, ranges = { hub = { type = "Categorical", values = ["hf_abcdefghijklmnopqrstuvwx", "none"] } } })
   }
 
   expect_failures = [var.tuning]
@@ -344,6 +344,29 @@ run "grid" {
   }
 
   expect_failures = [var.tuning]
+}
+
+run "enough_combinations" {
+  command = plan
+
+  variables {
+    tuning = merge(var.tuning, { max_jobs = 11, ranges = { depth = { type = "Integer", min = 2, max = 6 }, optimizer = { type = "Categorical", values = ["adam", "sgd"] } } })
+  }
+
+  expect_failures = [var.tuning]
+}
+
+run "as_many_training_jobs_as_combinations" {
+  command = plan
+
+  variables {
+    tuning = merge(var.tuning, { max_jobs = 10, ranges = { depth = { type = "Integer", min = 2, max = 6 }, optimizer = { type = "Categorical", values = ["adam", "sgd"] } } })
+  }
+
+  assert {
+    condition     = output.definition.States["first: submit"].Parameters.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs == 10
+    error_message = "each combination is tried once"
+  }
 }
 
 run "hyperband_without_early_stopping" {

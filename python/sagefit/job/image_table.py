@@ -20,6 +20,7 @@ class Family:
     """One framework or built-in algorithm: its versions, the Pythons of each, and where AWS publishes them."""
 
     name: str
+    repository: str
     processors: tuple[str, ...]
     accounts: Mapping[str, str]
     aliases: Mapping[str, str]
@@ -80,6 +81,18 @@ def algorithms() -> Mapping[str, Family]:
     return {**_families("algorithms"), "xgboost": frameworks()["xgboost"]}
 
 
+def is_algorithm(uri: str) -> bool:
+    """Whether an image is one of SageMaker's own algorithms, which SageMaker tells by the repository alone.
+
+    A request with metric definitions for such an image is refused, also where the image runs a script (awslabs/mlspace,
+    pull request 52, with XGBoost 1.7-1).
+    """
+    found = re.match(r"(\d{12})\.dkr\.ecr\.[^/]+/([^:@]+)", uri)
+    return found is not None and any(
+        found[2] == family.repository and found[1] in family.accounts.values() for family in algorithms().values()
+    )
+
+
 def writes_checkpoints() -> frozenset[str]:
     """The built-in algorithms that continue from a checkpoint after an interruption (SageMaker guide, checkpoints)."""
     return frozenset(_table()["writes_checkpoints"])
@@ -94,6 +107,7 @@ def _read_family(name: str, row: Mapping[str, Any], accounts: Mapping[str, Mappi
     absent = {version: frozenset(gap["regions"]) for gap in row.get("absent", []) for version in gap["versions"]}
     return Family(
         name=name,
+        repository=row["repository"],
         processors=tuple(row["processors"]),
         accounts=accounts[row["accounts"]],
         aliases=row["aliases"],

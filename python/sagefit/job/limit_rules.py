@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sagefit.job.image_table import algorithms, writes_checkpoints
+from sagefit.job.image_table import algorithms, is_algorithm, writes_checkpoints
 from sagefit.job.key import Key
 from sagefit.job.left_out import LeftOut, always_left_out
 from sagefit.job.limits import limits, most
@@ -18,13 +18,13 @@ from sagefit.job.problem import Problem
 from sagefit.job.values import duration
 
 if TYPE_CHECKING:
-    from sagefit.job.model import Job
+    from sagefit.job.model import Image, Job
 
 CODE_CHANNELS = 2
 """Inputs that Sagefit adds to a job with code: the code and the launcher."""
 LAUNCHER_ARGUMENTS = 4
 """What the launcher is told before the script's own arguments, and one more in an isolated container."""
-LAUNCHER_METRICS = 3
+_LAUNCHER_METRICS = 3
 LONGEST_SPOT_WAIT = 3600
 """Of a built-in algorithm without checkpoints (SageMaker guide, managed spot training)."""
 _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (API)"}
@@ -96,8 +96,18 @@ def _code(job: Job) -> Iterator[Problem]:
         )
 
 
+def brings_metrics(image: Image) -> bool:
+    """Whether SageMaker defines the metrics of an image itself, and so refuses definitions of others."""
+    return image.algorithm is not None or image.framework in algorithms() or is_algorithm(image.uri or "")
+
+
+def launcher_metrics(job: Job) -> int:
+    """How many metrics the launcher adds to those of ``job``."""
+    return _LAUNCHER_METRICS if job.code and not brings_metrics(job.image) else 0
+
+
 def _metrics(job: Job) -> Iterator[Problem]:
-    own = LAUNCHER_METRICS if job.code else 0
+    own = launcher_metrics(job)
     if len(job.metrics) + own > most("metrics"):
         yield Problem(
             ("metrics",),
@@ -110,8 +120,11 @@ def _metrics(job: Job) -> Iterator[Problem]:
             yield Problem(
                 ("metrics", index, "name"), f"{metric.name!r} is already the name of an earlier metric", "rename it"
             )
-    if job.metrics and job.code is None and job.image.algorithm is not None:
-        yield Problem(("metrics",), "a built-in algorithm defines its own metrics", "remove them, or bring code")
+    if job.metrics and brings_metrics(job.image):
+        rule = "SageMaker's own algorithms define their own metrics"
+        if job.code:
+            rule += ", and XGBoost's image does so also where it runs a script"
+        yield Problem(("metrics",), rule, "remove them, or use another image")
 
 
 def _tags(job: Job) -> Iterator[Problem]:

@@ -63,8 +63,12 @@ class Tuning(Fields):
 
     @property
     def combinations(self) -> int | None:
-        """How many different trials there can be; None where a range of numbers has no such number."""
-        sizes = [len(values) for values in self.ranges.values() if isinstance(values, list)]
+        """How many different trials there can be; None where a range of other than whole numbers has no such number."""
+        sizes = [
+            len(found) if isinstance(found, list) else int(found.max) - int(found.min) + 1
+            for found in self.ranges.values()
+            if isinstance(found, list) or found.is_whole
+        ]
         return math.prod(sizes) if len(sizes) == len(self.ranges) else None
 
     @property

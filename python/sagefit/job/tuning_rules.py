@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sagefit.job.key import Key
-from sagefit.job.limit_rules import LAUNCHER_METRICS
+from sagefit.job.limit_rules import brings_metrics, launcher_metrics
 from sagefit.job.limits import most
 from sagefit.job.problem import Problem, secret
 from sagefit.job.secrets import looks_secret
@@ -57,6 +57,12 @@ def _count(tuning: Tuning) -> Iterator[Problem]:
             ("tuning", "max_jobs") if tuning.max_jobs else ("tuning", "ranges"),
             f"{what} {tuning.jobs} training jobs; a tuning job takes {usual} (DG)",
             "search less, or use strategy Random, which may have 10000 on request",
+        )
+    if tuning.strategy != "Grid" and tuning.combinations is not None and tuning.jobs > tuning.combinations:
+        yield Problem(
+            ("tuning", "max_jobs"),
+            f"is {tuning.jobs}; the ranges have {tuning.combinations} combinations, and none is tried twice (API)",
+            "lower it, or search more values",
         )
     if tuning.max_parallel_jobs > tuning.jobs:
         yield Problem(
@@ -124,7 +130,7 @@ def _fixed(job: Job, tuning: Tuning) -> Iterator[Problem]:
 
 def _objective(job: Job, tuning: Tuning) -> Iterator[Problem]:
     names = [metric.name for metric in job.metrics]
-    brings_its_own = job.image.algorithm is not None or job.image.algorithm_arn is not None
+    brings_its_own = brings_metrics(job.image) or job.image.algorithm_arn is not None
     if not brings_its_own and tuning.objective.metric not in names:
         known = ", ".join(names) if names else "there are none"
         yield Problem(
@@ -133,7 +139,7 @@ def _objective(job: Job, tuning: Tuning) -> Iterator[Problem]:
             "add it to metrics with the regex that finds it in the log, or correct the name",
         )
     all_of_them = most("tuning.metrics")
-    left = all_of_them - (LAUNCHER_METRICS if job.code else 0)
+    left = all_of_them - launcher_metrics(job)
     if len(names) > left:
         rule = f"{len(names)} metrics; a tuning job takes {all_of_them} (DG), which leaves {left}"
         yield Problem(("metrics",), rule, "remove some")

@@ -37,11 +37,12 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     usd = known.usd_per_hour * seconds / 3600 if known and seconds is not None else None
     estimated = bool(known and known.estimated)
     types = [instances().get(each.instance_type) for each in groups or [one]]
-    gpu_peak = None
-    if outcome and any(
-        each and each.gpu_count for each in types
-    ):  # the log has no GPU peak, so read the report, which takes a call
-        gpu_peak = reports.gpu_peak_gib(reports.read(output))
+    host_peak, gpu_peak, code = metrics.pop(PEAK_METRIC, None), None, _code(job)
+    # No metric has the GPU peak, nor on an image with metrics of its own the host peak. The report has, for a call.
+    defined = {metric["Name"] for metric in job["AlgorithmSpecification"].get("MetricDefinitions", [])}
+    if outcome and (any(each and each.gpu_count for each in types) or (code and PEAK_METRIC not in defined)):
+        report = reports.read(output)
+        host_peak, gpu_peak = host_peak or reports.host_peak_gib(report), reports.gpu_peak_gib(report)
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
@@ -54,7 +55,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         status=secondary,
         outcome=outcome,
         diagnosis=diagnosis,
-        host_peak_gib=metrics.pop(PEAK_METRIC, None),
+        host_peak_gib=host_peak,
         billable_seconds=seconds,
         usd=None if estimated else usd,
         estimated_usd=usd if estimated else None,
@@ -62,7 +63,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
         gpu_peak_gib=gpu_peak,
         hyperparameters=dict(job.get("HyperParameters", {})),
-        code=_code(job),
+        code=code,
         output=output,
         failure_reason=job.get("FailureReason", ""),
         routed_by=routed_by if routed_by != outcome else "",
