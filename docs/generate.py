@@ -11,6 +11,7 @@ from pathlib import Path
 from api import api
 from image_tables import with_image_tables
 from limit_table import limit_page
+from rule_table import with_rules
 from tables import with_tables
 
 from sagefit.job.schema import schema
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "limits.md": limit_page(),
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
+        ROOT / "docs" / "aws.md": with_rules(ROOT / "docs" / "aws.md"),
         **{page: with_tables(page) for page in tables},
     }
 

@@ -167,14 +167,17 @@ locals {
           status          = ["ABORTED", "FAILED", "TIMED_OUT"]
         }
       })
+      # AWS's list of what an event has knows no error and no cause; its older page knows both.
       paths = {
-        cause  = "$.detail.cause"
-        error  = "$.detail.error"
-        status = "$.detail.status"
+        cause     = "$.detail.cause"
+        error     = "$.detail.error"
+        execution = "$.detail.executionArn"
+        status    = "$.detail.status"
       }
       lines = [
         "A run of ${var.context.prefix} has ended, and its jobs could not be stopped: they may cost money (<status>, <error>).",
         "<cause>",
+        "Which jobs, says the execution: <execution>",
       ]
     }
   }

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from moto.iam.models import ManagedPolicy, iam_backends
 from moto.sagemaker.models import sagemaker_backends
 
+from sagefit.documents import as_list
 from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere
 
 Request = Mapping[str, Any]
@@ -118,6 +119,29 @@ def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> st
         if not all(judge(group, call) for group in groups):
             return _denied(role_arn, session, call)
     return ""
+
+
+def may_assume(role_arn: str, service: str, region: str, source: str) -> bool:
+    """Whether a service may assume a role for ``source``, the ARN of what it does it for."""
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
+    roles = iam_backends[account][partition].roles.values()
+    role = next((role for role in list(roles) if role.arn == role_arn), None)
+    if role is None:
+        return False
+    names = {f"{service}.amazonaws.com", f"{service}.{region}.amazonaws.com"}
+    trust = json.loads(role.assume_role_policy_document)
+    own = [
+        {**statement, "Resource": "*"}
+        for statement in as_list(trust["Statement"])
+        if names & set(as_list(_principal(statement).get("Service", [])))
+    ]
+    context = {"aws:SourceAccount": source.split(":")[4], "aws:SourceArn": source}
+    return allows([{"Version": "2012-10-17", "Statement": own}], Call("sts:AssumeRole", "*", context))
+
+
+def _principal(statement: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = statement.get("Principal", {})
+    return found if isinstance(found, dict) else {}
 
 
 def _policies(role_arn: str) -> list[list[dict[str, Any]]] | None:

@@ -7,7 +7,6 @@ try again for minutes.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import threading
@@ -17,27 +16,25 @@ from contextlib import nullcontext
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
-from moto.core.request import Request
-from moto.core.routing import get_service_router
-from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sagefit.cloud.calls import CallLog, kind_of
 from sagefit.cloud.record import STATUS_PATH
-from sagefit_cloud import authorization, role_calls
+from sagefit_cloud import authorization, role_calls, validation
 from sagefit_cloud.clients import INTERNAL_AGENT
 from sagefit_cloud.door import Door, Refusal, key_of
 from sagefit_cloud.replies import Replies, Reply
+from sagefit_cloud.rules import Said
+from sagefit_cloud.wire import NOT_SAID, action_of, boto_name, signed_for, speaks_json
 
 _LOG = logging.getLogger(__name__)
-_BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
 _STATUS_LINES = {
     200: "200 OK",
     400: "400 Bad Request",
     403: "403 Forbidden",
+    409: "409 Conflict",
 }
 _DENIED = ("AccessDenied", "AccessDeniedException")
 # What AWS calls these errors, in XML and in JSON: "Common errors" in the API reference of each service.
@@ -55,7 +52,6 @@ _UNREAD = 16 * 1024**2  # bytes of a refused request that are taken in, so that 
 _CORS = "access-control-"  # headers that would let a web page read an answer
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
-_NOT_SAID = "unknown"
 _SESSION = "SageMaker"  # what SageMaker calls its sessions with a role
 StartResponse = Callable[..., Any]
 
@@ -90,7 +86,7 @@ class Gateway(DomainDispatcherApplication):
         if environ.get("PATH_INFO") == STATUS_PATH:
             return self._answer_status(start_response)
         began = datetime.now(timezone.utc)
-        service, action = _signed_for(environ), str(environ.get("REQUEST_METHOD"))
+        service, action = signed_for(environ), str(environ.get("REQUEST_METHOD"))
         answer = _Answer()
         body: Iterable[bytes]
         try:
@@ -102,6 +98,8 @@ class Gateway(DomainDispatcherApplication):
             action = action_of(environ, service)
             if why := self._denial(environ, service, action):
                 body = answer.deny(environ, service, why)
+            elif wrong := validation.refusal(environ, service, action):
+                body = answer.say_no(environ, service, wrong)
             elif kind_of(action, environ["REQUEST_METHOD"]) == "write":
                 with self._uploads if service == "s3" else nullcontext():
                     body = [self._change(environ, application, answer)]
@@ -119,7 +117,7 @@ class Gateway(DomainDispatcherApplication):
             body = answer.refuse(environ, service, action, problem, code=_FAILURE)
         finally:
             if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
-                name, method = _BOTO_NAMES.get(service, service), environ["REQUEST_METHOD"]
+                name, method = boto_name(service), environ["REQUEST_METHOD"]
                 self._calls.add(began, name, action, method, answer.status)
         start_response(answer.line, [each for each in answer.headers if not each[0].lower().startswith(_CORS)])
         return body
@@ -129,10 +127,8 @@ class Gateway(DomainDispatcherApplication):
         role = self._door.roles.role(key_of(environ))
         if role is None:
             return ""
-        signed_for = _signed_for(environ)
-        calls = role_calls.calls_of(
-            environ, service if signed_for == _NOT_SAID else signed_for, action, role.split(":")[1]
-        )
+        signed = signed_for(environ)
+        calls = role_calls.calls_of(environ, service if signed == NOT_SAID else signed, action, role.split(":")[1])
         return authorization.denial(role, calls, _SESSION)
 
     def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
@@ -156,12 +152,6 @@ class Gateway(DomainDispatcherApplication):
         return [body]
 
 
-def _signed_for(environ: dict[str, Any]) -> str:
-    """The service a request was signed for; that of a URL signed beforehand is not said here."""
-    parts = str(environ.get("HTTP_AUTHORIZATION", "")).split(",")[0].split("/")
-    return parts[3] if len(parts) == 5 else _NOT_SAID
-
-
 class _Answer:
     """What an application says through ``start_response``."""
 
@@ -176,8 +166,12 @@ class _Answer:
         self, environ: dict[str, Any], service: str, action: str, why: str, *, code: str = _UNSUPPORTED
     ) -> list[bytes]:
         """Say in the service's own protocol why a request is not granted."""
-        self.line = _STATUS_LINES[400]
-        self.headers, body = _refusal(environ, service, f"{_BOTO_NAMES.get(service, service)}:{action} {why}", code)
+        return self.say_no(environ, service, Said(f"{boto_name(service)}:{action} {why}", code))
+
+    def say_no(self, environ: dict[str, Any], service: str, said: Said) -> list[bytes]:
+        """Say in the service's own protocol that a request is wrong."""
+        self.line = _STATUS_LINES[said.status]
+        self.headers, body = _refusal(environ, service, said.message, said.code)
         return [body]
 
     def deny(self, environ: dict[str, Any], service: str, why: str) -> list[bytes]:
@@ -196,39 +190,9 @@ class _Answer:
         return next((value for name, value in self.headers if name.lower() == "content-type"), "")
 
 
-def action_of(environ: dict[str, Any], service: str) -> str:
-    """The name of the API call, wherever its protocol puts it."""
-    target = environ.get("HTTP_X_AMZ_TARGET")
-    if target:
-        return str(target).rsplit(".", 1)[-1]
-    path = str(environ.get("PATH_INFO", ""))
-    if path.startswith("/service/") and "/operation/" in path:  # Smithy RPC v2
-        return path.rsplit("/", 1)[-1]
-    for source in (_form(environ), str(environ.get("QUERY_STRING", ""))):
-        if "Action=" in source:
-            return parse_qs(source).get("Action", ["unknown"])[0]
-    try:
-        operation, _ = get_service_router(_BOTO_NAMES.get(service, service)).match(Request(environ.copy()))
-    except Exception:  # a path no operation has, or a service without a model: the method has to do
-        return str(environ.get("REQUEST_METHOD"))
-    return str(operation.name)
-
-
-def _form(environ: dict[str, Any]) -> str:
-    if not str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded"):
-        return ""
-    stream = environ["wsgi.input"]
-    # moto's dispatcher may have read the body already to find the service; it then leaves a copy that can be rewound.
-    if not stream.seekable():
-        stream = environ["wsgi.input"] = io.BytesIO(stream.read(int(environ.get("CONTENT_LENGTH") or 0)))
-    text = stream.read().decode(errors="replace")
-    stream.seek(0)
-    return str(text)
-
-
 def _turn_away(environ: dict[str, Any], start_response: StartResponse, refusal: Refusal) -> list[bytes]:
     """Answer a request that is not let in."""
-    service = _signed_for(environ)
+    service = signed_for(environ)
     codes = _CODES["s3-key" if (service, refusal.kind) == ("s3", "key") else refusal.kind]
     headers, body = _refusal(environ, service, refusal.why, *codes)
     _take_in(environ)
@@ -248,10 +212,10 @@ def _refusal(
     environ: dict[str, Any], service: str, problem: str, code: str, json_code: str = ""
 ) -> tuple[list[tuple[str, str]], bytes]:
     """Headers and body of an error in the protocol of a service; an error may have another name in JSON."""
-    name = _BOTO_NAMES.get(service, service)
+    name = boto_name(service)
     message = problem[:1000]
     _LOG.warning("refused: %s", message)
-    if _speaks_json(environ, name):
+    if speaks_json(environ, service):
         code = json_code or code
         body = json.dumps({"__type": code, "message": message, "Message": message})
         headers = [("Content-Type", "application/x-amz-json-1.1"), ("x-amzn-ErrorType", code)]
@@ -262,12 +226,3 @@ def _refusal(
     encoded = body.encode()
     headers += [("Content-Length", str(len(encoded))), ("x-amzn-RequestId", str(uuid.uuid4()))]
     return headers, encoded
-
-
-def _speaks_json(environ: dict[str, Any], service: str) -> bool:
-    if environ.get("HTTP_X_AMZ_TARGET"):
-        return True
-    try:
-        return "json" in str(get_service_model(service).protocol)
-    except Exception:  # no model of that name
-        return "json" in str(environ.get("CONTENT_TYPE", ""))

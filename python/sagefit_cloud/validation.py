@@ -1,19 +1,34 @@
-"""Checks of ``CreateTrainingJob``: first the limits of botocore's own model of the API, then the rules between fields.
+"""What AWS refuses of a request to any service: first what botocore's model of the service says of each field, then
+the rules between fields.
 
 botocore itself enforces only required fields, types and minima; enums, patterns and maxima are the server's to check.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
 from botocore.model import ListShape, MapShape, Shape, StructureShape
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.utils import get_service_model
+from moto.utilities.utils import get_partition
 
-KEEP_ALIVE_WITH_SPOT = "KeepAlivePeriodInSeconds is not supported when EnableManagedSpotTraining is set to true"
+from sagefit_cloud import rules, wire
+
+# What services call the error, where it is not a ValidationException: "Common errors" and "Errors" in their references.
+_CODES = {
+    "cloudwatch": "ValidationError",
+    "ecr": "InvalidParameterException",
+    "iam": "ValidationError",
+    "logs": "InvalidParameterException",
+    "sns": "InvalidParameter",
+    "sts": "ValidationError",
+}
+_SHOWN = 256  # letters of a value
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -21,23 +36,45 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "double": (int, float),
     "boolean": (bool,),
-    "timestamp": (int, float, str),
+    "timestamp": (int, float, str, datetime),
     "structure": (dict,),
     "map": (dict,),
     "list": (list,),
 }
 
 
+def refusal(environ: wire.Environ, service: str, operation: str) -> rules.Said | None:
+    """The error that a request gets; None for one with nothing wrong."""
+    name = wire.boto_name(service)
+    request = wire.parameters_of(environ, name, operation)
+    if request is None:
+        return None
+    code = _CODES.get(name, "ValidationException")
+    if problems := problems_of(name, operation, request):
+        count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
+        return rules.Said(f"{count}: {'; '.join(problems)}", code)
+    region = wire.region_of(environ)
+    place = rules.Place(DEFAULT_ACCOUNT_ID, region, get_partition(region))
+    conflict = next(rules.conflicts_of(name, operation, request, place), None)
+    return rules.Said(conflict, code) if isinstance(conflict, str) else conflict
+
+
 @cache
-def input_shape(operation: str) -> Shape:
-    """The request of an operation of SageMaker, as botocore models it."""
-    shape: Shape = get_service_model("sagemaker").operation_model(operation).input_shape
+def _input_shape(service: str, operation: str) -> Shape | None:
+    """The request of an operation, as botocore models it; None if it has no parameters."""
+    shape: Shape | None = get_service_model(service).operation_model(operation).input_shape
     return shape
 
 
-def problems_of(operation: str, request: dict[str, Any]) -> list[str]:
+def problems_of(service: str, operation: str, request: dict[str, Any]) -> list[str]:
     """What is wrong with single fields of a request, in AWS's words."""
-    return list(_check(input_shape(operation), request, ""))
+    shape = _input_shape(service, operation)
+    return [] if shape is None else problems_with(shape, request)
+
+
+def problems_with(shape: Shape, value: Any) -> list[str]:
+    """What of a value the model of its shape does not allow, in AWS's words."""
+    return list(_check(shape, value, ""))
 
 
 def _check(shape: Shape, value: Any, path: str) -> Iterator[str]:
@@ -80,7 +117,7 @@ def _check_limits(shape: Shape, value: Any, path: str) -> Iterator[str]:
     sized = isinstance(value, (str, list, dict))
     size = len(value) if sized else value
     noun = "length" if sized else "value"
-    shown = "" if isinstance(value, (list, dict)) else f" '{value}'"
+    shown = "" if isinstance(value, (list, dict)) else f" '{str(value)[:_SHOWN]}'"
     start = f"Value{shown} at '{path}' failed to satisfy constraint: Member must"
     if "min" in limits and size < limits["min"]:
         yield f"{start} have {noun} greater than or equal to {limits['min']}"
@@ -94,107 +131,14 @@ def _check_limits(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 
 @cache
-def _pattern(java: str) -> re.Pattern[str]:
-    """A pattern of the API model. Python spells Unicode classes differently."""
-    text = java.replace(r"\p{L}", r"\w").replace(r"\p{Z}", r"\s").replace(r"\p{N}", r"\d")
-    return re.compile(re.sub(r"\\[pP]\{[A-Za-z]+\}", r"\\w", text))
+def _pattern(java: str) -> Any:
+    """A pattern of a model. Those of Athena's names in SageMaker's are in no syntax but Java's: they match all."""
+    try:
+        return regex.compile(java)
+    except regex.error:
+        return regex.compile("(?s).*")
 
 
 def _join(path: str, member: str) -> str:
     name = member[0].lower() + member[1:]
     return f"{path}.{name}" if path else name
-
-
-def conflicts_of(request: dict[str, Any]) -> Iterator[str]:
-    """What is wrong between the fields of a ``CreateTrainingJob`` request. One message a rule."""
-    for name in ("AlgorithmSpecification", "ResourceConfig", "StoppingCondition"):
-        if name not in request:
-            yield f"{name} is required for a training job that is not serverless"
-            return
-    yield from _algorithm(request)
-    yield from _resources(request)
-    yield from _spot(request)
-    yield from _channels(request)
-    keys = [tag["Key"] for tag in request.get("Tags", [])]
-    if len(keys) != len(set(keys)):
-        yield "Duplicate tag keys found. Please specify unique tag keys"
-
-
-def _algorithm(request: dict[str, Any]) -> Iterator[str]:
-    algorithm = request["AlgorithmSpecification"]
-    if ("TrainingImage" in algorithm) == ("AlgorithmName" in algorithm):
-        yield "You must specify exactly one of TrainingImage and AlgorithmName in AlgorithmSpecification"
-    for metric in algorithm.get("MetricDefinitions", []):
-        try:
-            re.compile(metric["Regex"])
-        except re.error as error:
-            yield f"Invalid regex in MetricDefinitions for {metric['Name']}: {error}"
-
-
-def _resources(request: dict[str, Any]) -> Iterator[str]:
-    resources = request["ResourceConfig"]
-    if "InstanceGroups" in resources:
-        if "InstanceType" in resources or "InstanceCount" in resources:
-            yield "InstanceGroups cannot be used together with InstanceType or InstanceCount in ResourceConfig"
-        if resources.get("KeepAlivePeriodInSeconds"):
-            yield "KeepAlivePeriodInSeconds is not supported with InstanceGroups"
-        names = [group["InstanceGroupName"] for group in resources["InstanceGroups"]]
-        if len(names) != len(set(names)):
-            yield "Instance group names must be unique in ResourceConfig"
-    elif "InstanceType" not in resources or "InstanceCount" not in resources:
-        yield "InstanceType and InstanceCount are required in ResourceConfig"
-
-
-def _spot(request: dict[str, Any]) -> Iterator[str]:
-    spot = request.get("EnableManagedSpotTraining", False)
-    limits = request["StoppingCondition"]
-    longest = limits.get("MaxWaitTimeInSeconds")
-    if not spot:
-        if longest is not None:
-            yield "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
-        return
-    if longest is None:
-        yield "MaxWaitTimeInSeconds is required when EnableManagedSpotTraining is set to true"
-    elif longest < limits.get("MaxRuntimeInSeconds", 86400):
-        yield "Invalid MaxWaitTimeInSeconds. It must be equal to or greater than MaxRuntimeInSeconds"
-    if request["ResourceConfig"].get("KeepAlivePeriodInSeconds"):
-        yield KEEP_ALIVE_WITH_SPOT
-
-
-def _channels(request: dict[str, Any]) -> Iterator[str]:
-    channels = request.get("InputDataConfig", [])
-    groups = {group["InstanceGroupName"] for group in request["ResourceConfig"].get("InstanceGroups", [])}
-    names = [channel["ChannelName"] for channel in channels]
-    if len(names) != len(set(names)):
-        yield "Channel names in InputDataConfig must be unique"
-    for channel in channels:
-        source, name = channel["DataSource"], channel["ChannelName"]
-        mode = channel.get("InputMode") or request["AlgorithmSpecification"]["TrainingInputMode"]
-        if ("S3DataSource" in source) == ("FileSystemDataSource" in source):
-            yield f"Channel '{name}' must have exactly one of S3DataSource and FileSystemDataSource"
-            continue
-        s3 = source.get("S3DataSource")
-        unknown = [group for group in (s3 or {}).get("InstanceGroupNames", []) if group not in groups]
-        if unknown:
-            yield f"Channel '{name}' names instance groups that are not in InstanceGroups: {', '.join(unknown)}"
-        if s3 and s3["S3DataType"] == "AugmentedManifestFile" and mode != "Pipe":
-            yield f"Channel '{name}': AugmentedManifestFile is only supported with the Pipe input mode"
-        if s3 and mode == "FastFile" and s3["S3DataType"] != "S3Prefix":
-            yield f"Channel '{name}': the FastFile input mode is only supported with S3Prefix"
-        if not s3 and mode != "File":
-            yield f"Channel '{name}': a file system is only supported with the File input mode"
-        if not s3 and "VpcConfig" not in request:
-            yield f"Channel '{name}': a file system needs a VpcConfig"
-        if mode != "Pipe" and (channel.get("CompressionType") or "None") != "None":
-            yield f"Channel '{name}': CompressionType Gzip is only supported with the Pipe input mode"
-        if mode != "Pipe" and (channel.get("RecordWrapperType") or "None") != "None":
-            yield f"Channel '{name}': RecordWrapperType RecordIO is only supported with the Pipe input mode"
-    with_groups = {
-        channel["ChannelName"]
-        for channel in channels
-        if channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
-    }
-    if with_groups and with_groups != set(names):  # AWS's own words: aws/sagemaker-python-sdk, issue 5225
-        without = ", ".join(name for name in names if name not in with_groups)
-        named = ", ".join(sorted(with_groups))
-        yield f"Some channels have assigned instance groups: [{named}] while others not: [{without}]"

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-IMAGE = "public.ecr.aws/docker/library/python:3.12"
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/python:3.12"
 ROLE = "arn:aws:iam::123456789012:role/execution"
 GRACE_SECONDS = 3
 ENDED = ("Completed", "Failed", "Stopped")
@@ -48,7 +48,8 @@ class Aws:
 
     def prepare(self) -> None:
         """The role and the buckets jobs need."""
-        principal = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        services = [f"{service}.amazonaws.com" for service in ("sagemaker", "states")]
+        principal = {"Effect": "Allow", "Principal": {"Service": services}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [principal]}
         self.client("iam").create_role(RoleName="execution", AssumeRolePolicyDocument=json.dumps(trust))
         allow = {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole", "s3:*"], "Resource": "*"}

@@ -73,7 +73,11 @@ def test_groups_have_their_own_memory_names_and_data(aws: Aws) -> None:
 @pytest.mark.parametrize(
     ("resources", "groups", "why"),
     [
-        ({"InstanceType": "ml.m5.large", "InstanceCount": 1}, GROUPS, "cannot be used together with InstanceType"),
+        (
+            {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+            GROUPS,
+            "InstanceType or InstanceCount cannot be specified with InstanceGroups",
+        ),
         ({"KeepAlivePeriodInSeconds": 60}, GROUPS, "KeepAlivePeriodInSeconds is not supported with InstanceGroups"),
         ({}, [GROUPS[0], GROUPS[0]], "Instance group names must be unique"),
         ({}, GROUPS[:1], "Channel 'train' names instance groups that are not in InstanceGroups: small"),

@@ -125,19 +125,22 @@ def test_an_execution_can_be_stopped(aws: Aws) -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "code"),
+    ("states", "codes"),
     [
-        ({"a": {"Type": "Pass", "End": True}}, None),
-        ({"a": {"Type": "Pass", "Next": "b"}}, "MISSING_TRANSITION_TARGET"),
-        ({"a": {"Type": "Choice", "Choices": [ALWAYS], "Default": "z"}}, "MISSING_TRANSITION_TARGET"),
-        ({"a": {"Type": "Dance"}}, "SCHEMA_VALIDATION_FAILED"),
+        ({"a": {"Type": "Pass", "End": True}}, []),
+        ({"a": {"Type": "Pass", "Next": "b"}}, ["MISSING_TRANSITION_TARGET", "MISSING_END_STATE"]),
+        (
+            {"a": {"Type": "Choice", "Choices": [ALWAYS], "Default": "z"}},
+            ["MISSING_TRANSITION_TARGET", "MISSING_END_STATE"],
+        ),
+        ({"a": {"Type": "Dance"}}, ["SCHEMA_VALIDATION_FAILED"]),
     ],
 )
-def test_definitions_are_validated(aws: Aws, states: dict[str, Any], code: str | None) -> None:
+def test_definitions_are_validated(aws: Aws, states: dict[str, Any], codes: list[str]) -> None:
     definition = json.dumps({"StartAt": "a", "States": states})
     answer = aws.client("stepfunctions").validate_state_machine_definition(definition=definition)
-    assert answer["result"] == ("FAIL" if code else "OK")
-    assert [item["code"] for item in answer["diagnostics"]] == ([code] if code else [])
+    assert answer["result"] == ("FAIL" if codes else "OK")
+    assert [item["code"] for item in answer["diagnostics"]] == codes
 
 
 def test_versions(aws: Aws) -> None:

@@ -111,5 +111,5 @@ def test_every_variable_and_output_is_in_a_table(folder: Path) -> None:
 def test_marks_are_pairs() -> None:
     for page in pages():
         kinds = "variables|outputs|frameworks|algorithms"
-        marks = re.findall(rf"^<!-- (made from \S+ (?:{kinds})|end) -->$", page.read_text("utf-8"), re.M)
+        marks = re.findall(rf"^<!-- (made from \S+(?: (?:{kinds}))?|end) -->$", page.read_text("utf-8"), re.M)
         assert [mark == "end" for mark in marks] == [False, True] * (len(marks) // 2), page

@@ -82,8 +82,8 @@ _ROWS: dict[str, Callable[[Values, Values], list[Call]]] = {
     "aws_iam_role": lambda v, roles: _role("CreateRole DeleteRole TagRole UpdateAssumeRolePolicy", v, roles),
     "aws_iam_role_policy": lambda v, roles: _role("PutRolePolicy DeleteRolePolicy", v, roles),
     "aws_kms_alias": lambda v, _: [
-        *_calls("kms:CreateAlias DeleteAlias", _arn("kms", v["name"])),
-        *_calls("kms:CreateAlias DeleteAlias", _arn("kms", "key/1"), _TAGS),
+        *_calls("kms:CreateAlias UpdateAlias DeleteAlias", _arn("kms", v["name"])),
+        *_calls("kms:CreateAlias UpdateAlias DeleteAlias", _arn("kms", "key/1"), _TAGS),
     ],
     "aws_kms_key": lambda _v, _: [
         *_calls("kms:CreateKey TagResource", "*", _TAGS),

@@ -27,6 +27,10 @@ def write_faults(path: Path) -> Path:
 def prepare(aws: Aws, planned: Planned) -> None:
     """What the service asks for before it takes a job: the execution roles, the buckets, and data in every channel."""
     aws.client("s3").create_bucket(Bucket="my-data")
+    trust = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    policy: dict[str, Any] = {"Version": "2012-10-17", "Statement": [everything]}
+    _make_role(aws, STATES_ROLE, {"Version": "2012-10-17", "Statement": [trust]}, [policy])
     policies = planned.role_policies()
     for platform, module in ROLES.items():
         document = planned.document(platform)

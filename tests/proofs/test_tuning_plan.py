@@ -39,7 +39,7 @@ def test_requests_are_what_the_api_takes(planned: Planned) -> None:
     for request in requests:
         named = {key: value for key, value in request.items() if not key.endswith(".$")}
         named["HyperParameterTuningJobName"] = "tuning-261121-120000-0b"
-        assert validation.problems_of("CreateHyperParameterTuningJob", named) == []
+        assert validation.problems_of("sagemaker", "CreateHyperParameterTuningJob", named) == []
 
 
 def test_a_definition_is_read_back(planned: Planned) -> None:

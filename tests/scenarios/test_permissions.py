@@ -40,7 +40,8 @@ def machines(cloud: Cloud) -> Cloud:
     trust = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
     policy = iam.get_role_policy(RoleName=name, PolicyName="run-training-jobs")["PolicyDocument"]
     for number, (actions, run, _) in enumerate(CASES.values()):
-        role = iam.create_role(RoleName=f"less-{number}", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
+        own = json.dumps(trust).replace(MACHINE, f"{MACHINE.rpartition(':')[0]}:sagefit-dev-less-{number}")
+        role = iam.create_role(RoleName=f"less-{number}", AssumeRolePolicyDocument=own)["Role"]["Arn"]
         document = json.dumps(without(policy, actions))
         iam.put_role_policy(RoleName=f"less-{number}", PolicyName="run-training-jobs", PolicyDocument=document)
         states.create_state_machine(name=f"sagefit-dev-less-{number}", definition=original["definition"], roleArn=role)

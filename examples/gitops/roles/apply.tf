@@ -203,6 +203,7 @@ locals {
       "kms:PutKeyPolicy",
       "kms:ScheduleKeyDeletion",
       "kms:UntagResource",
+      "kms:UpdateAlias",
       "kms:UpdateKeyDescription",
     ]
     Resource  = "${local._arn}:kms:${local._here}:key/*"

@@ -10,7 +10,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.sagemaker.exceptions import SagemakerClientError
 
 from sagefit_cloud.extensions import events
-from sagefit_cloud.extensions.requests import Requests, api_error, in_time, invalid, page
+from sagefit_cloud.extensions.requests import Requests, api_error, in_time, page
 from sagefit_cloud.processing import ProcessingRun
 from sagefit_cloud.processing_jobs import ProcessingJob
 
@@ -33,10 +33,8 @@ class ProcessingRequests(Requests):
         return job
 
     def create_processing_job(self) -> ActionResult:
-        """Check the request as the API does, then start the job."""
+        """Check what the request asks for as the API does, then start the job."""
         request = self.request()
-        for conflict in conflicts_of(request):
-            raise invalid(conflict)
         job = ProcessingJob(
             request,
             account=self.current_account,
@@ -85,27 +83,6 @@ class ProcessingRequests(Requests):
         key = _SORT_KEYS[request.get("SortBy", "CreationTime")]
         found.sort(key=lambda line: line[key], reverse=request.get("SortOrder") == "Descending")
         return ActionResult(page(found, request, "ProcessingJobSummaries"))
-
-
-def conflicts_of(request: dict[str, Any]) -> list[str]:
-    """What is wrong between the fields of a ``CreateProcessingJob`` request. One message a rule."""
-    inputs, outputs = request.get("ProcessingInputs", []), request.get("ProcessingOutputConfig", {}).get("Outputs", [])
-    found = []
-    for what, names in (
-        ("Input", [given["InputName"] for given in inputs]),
-        ("Output", [given["OutputName"] for given in outputs]),
-    ):
-        if len(names) != len(set(names)):
-            found.append(f"{what} names of a processing job must be unique")
-    for data in [given.get("S3Input") for given in inputs] + [given.get("S3Output") for given in outputs]:
-        if data is None:
-            found.append("the embedded cloud has inputs and outputs in S3 only")
-        elif not str(data.get("LocalPath")).startswith("/opt/ml/processing/"):
-            found.append(f"LocalPath {data.get('LocalPath')} must begin with /opt/ml/processing/")
-    cluster = request["ProcessingResources"]["ClusterConfig"]
-    if "InstanceType" not in cluster or "InstanceCount" not in cluster:
-        found.append("InstanceType and InstanceCount are required in ClusterConfig")
-    return found
 
 
 def _tell(account: str, job: ProcessingJob) -> None:

@@ -1,4 +1,4 @@
-"""What all requests to SageMaker have in common: they are checked against botocore's model, and lists come in pages."""
+"""What all requests to SageMaker have in common: faults and roles, and lists that come in pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from moto.sagemaker.exceptions import SagemakerClientError
 from moto.sagemaker.responses import SageMakerResponse
 
 from sagefit.cloud.faults import Faults, Outcome
-from sagefit_cloud import validation
 from sagefit_cloud.executor import Executor
 
 _SERVER_ERRORS = {"InternalFailure": 500, "InternalServerError": 500, "ServiceUnavailable": 503}
@@ -32,19 +31,15 @@ def api_error(outcome: Outcome) -> Exception:
 
 
 class Requests(SageMakerResponse):
-    """Reads and checks requests; the extensions of SageMaker are built on it."""
+    """Reads requests; the extensions of SageMaker are built on it."""
 
     #: What the cloud gives to all requests when it starts.
     executor: Executor
     faults: Faults
 
     def request(self) -> dict[str, Any]:
-        """The request, once each of its fields is what the API takes."""
+        """The request; the gateway lets in what the API takes."""
         request: dict[str, Any] = json.loads(self.body or "{}")
-        problems = validation.problems_of(str(self._get_action()), request)
-        if problems:
-            count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
-            raise invalid(f"{count}: {'; '.join(problems)}")
         return request
 
     def fault_of(self, job: str, instance_type: str) -> Outcome | None:

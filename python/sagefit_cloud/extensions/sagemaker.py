@@ -13,7 +13,7 @@ from moto.sagemaker.exceptions import SagemakerClientError
 
 from sagefit.cloud.faults import Faults
 from sagefit.iam.evaluate import Call
-from sagefit_cloud import authorization, quotas, validation
+from sagefit_cloud import authorization, quotas
 from sagefit_cloud.executor import Executor
 from sagefit_cloud.extensions import events
 from sagefit_cloud.extensions.processing import ProcessingRequests
@@ -41,10 +41,8 @@ class SageMaker(TuningJobs, ProcessingRequests):
         return job
 
     def create_training_job(self) -> ActionResult:
-        """Check the request as the API does, then start the job."""
+        """Check what the request asks for as the API does, then start the job."""
         request = self.request()
-        for conflict in validation.conflicts_of(request):
-            raise invalid(conflict)
         job = TrainingJob(
             request,
             account=self.current_account,
@@ -157,7 +155,8 @@ class SageMaker(TuningJobs, ProcessingRequests):
                     "ResourceLimitExceeded",
                     f"The account-level service limit '{ml_type} {usage}' is {allowed:g} Instances, with current "
                     f"utilization of {used} Instances and a request delta of {wanted} Instances. Please "
-                    "use AWS Service Quotas to request an increase for this quota.",
+                    "use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not "
+                    "available, contact AWS support to request an increase for this quota.",
                 )
         pool = quotas.limit(self.region, job.instance_type, quotas.WARM_POOL_USAGE)
         job.warm_pool_allowed = job.instance_count <= pool
@@ -176,7 +175,7 @@ def _tell(account: str, job: TrainingJob) -> None:
         source="aws.sagemaker",
         kind="SageMaker Training Job State Change",
         resource=job.arn,
-        detail=job.describe(),
+        detail=job.describe() | {"Tags": {tag["Key"]: tag["Value"] for tag in job.tags}},
     )
 
 

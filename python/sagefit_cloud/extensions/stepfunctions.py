@@ -6,7 +6,6 @@ import copy
 import json
 import time
 import uuid
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from moto.stepfunctions.responses import StepFunctionResponse
 
 from sagefit_cloud import clients
 from sagefit_cloud.extensions import events
+from sagefit_cloud.rules import running
 
 _PAGE = 1000
 
@@ -27,7 +27,7 @@ class StepFunctions(StepFunctionResponse):
     """moto's Step Functions with validation, versions, paged history, and a stop that is recorded."""
 
     def validate_state_machine_definition(self) -> ActionResult:
-        """Parse the definition as the interpreter will, then check that every transition has a target."""
+        """Parse the definition as the interpreter will, then check how its states hold together."""
         from moto.stepfunctions.parser.api import InvalidDefinition
         from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
@@ -35,10 +35,7 @@ class StepFunctions(StepFunctionResponse):
         diagnostics: list[dict[str, str]] = []
         try:
             StepFunctionsParserBackend._validate_definition(definition=definition)
-            diagnostics = [
-                _diagnostic("MISSING_TRANSITION_TARGET", f"{where} names {target!r}, which is no state", where)
-                for where, target in _dangling(json.loads(definition), "")
-            ]
+            diagnostics = [_diagnostic(*found) for found in running.diagnostics(json.loads(definition))]
         except InvalidDefinition as error:
             diagnostics = [_diagnostic("SCHEMA_VALIDATION_FAILED", str(error.message), "/")]
         return ActionResult({"result": "FAIL" if diagnostics else "OK", "diagnostics": diagnostics, "truncated": False})
@@ -95,30 +92,8 @@ def _diagnostic(code: str, message: str, location: str) -> dict[str, str]:
     return {"severity": "ERROR", "code": code, "message": message, "location": location}
 
 
-def _dangling(machine: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Every transition that leads nowhere, with its place; machines inside of Parallel and Map states too."""
-    states: dict[str, Any] = machine.get("States", {})
-
-    def check(owner: dict[str, Any], field: str, where: str) -> Iterator[tuple[str, str]]:
-        if field in owner and owner[field] not in states:
-            yield f"{where}/{field}", owner[field]
-
-    yield from check(machine, "StartAt", path)
-    for name, state in states.items():
-        where = f"{path}/States/{name}"
-        yield from check(state, "Next", where)
-        yield from check(state, "Default", where)
-        for part in ("Choices", "Catch"):
-            for index, rule in enumerate(state.get(part, [])):
-                yield from check(rule, "Next", f"{where}/{part}[{index}]")
-        for index, branch in enumerate(state.get("Branches", [])):
-            yield from _dangling(branch, f"{where}/Branches[{index}]")
-        for part in ("ItemProcessor", "Iterator"):
-            if part in state:
-                yield from _dangling(state[part], f"{where}/{part}")
-
-
 def _tell(execution: Any) -> None:
+    described = execution.to_describe_output()
     events.send(
         account=execution.account_id,
         region=execution.region_name,
@@ -132,8 +107,11 @@ def _tell(execution: Any) -> None:
             "status": execution.status,
             "startDate": execution.start_date,
             "stopDate": execution.stop_date,
-            "error": execution.error,
-            "cause": execution.cause,
+            "input": described["input"],
+            "inputDetails": described["inputDetails"],
+            "output": described.get("output"),
+            "outputDetails": described.get("outputDetails"),
+            **{name: described[name] for name in ("error", "cause") if name in described},
         },
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -20,7 +20,6 @@ _TRIAL_KEYS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "FinalObjectiveMetricValue": lambda line: line[_VALUE]["Value"],
 }
 _VALUE = "FinalHyperParameterTuningJobObjectiveMetric"
-_ADDED = 1  # the name of the objective, among the hyperparameters of each training job
 
 
 class TuningJobs(Requests):
@@ -38,10 +37,8 @@ class TuningJobs(Requests):
         return job
 
     def create_hyper_parameter_tuning_job(self) -> ActionResult:
-        """Check the request as the API does, then start to try."""
+        """Check what the request asks for as the API does, then start to try."""
         request = self.request()
-        for conflict in _conflicts(request):
-            raise invalid(conflict)
         self.check_role(request["TrainingJobDefinition"]["RoleArn"])
         training_jobs: Any = self.sagemaker_backend.training_jobs
         job = TuningJob(
@@ -98,44 +95,3 @@ class TuningJobs(Requests):
         ]
         found.sort(key=_TRIAL_KEYS[by], reverse=request.get("SortOrder") == "Descending")
         return ActionResult(page(found, request, "TrainingJobSummaries"))
-
-
-def _conflicts(request: dict[str, Any]) -> Iterator[str]:
-    """What is wrong between fields, in words of our own: AWS's are not published."""
-    config, definition = request["HyperParameterTuningJobConfig"], request.get("TrainingJobDefinition")
-    if definition is None:
-        yield "The embedded cloud takes a TrainingJobDefinition, and no list of them"
-        return
-    limits, ranges = config["ResourceLimits"], config.get("ParameterRanges", {})
-    numbers = [*ranges.get("IntegerParameterRanges", []), *ranges.get("ContinuousParameterRanges", [])]
-    categories = ranges.get("CategoricalParameterRanges", [])
-    names = [item["Name"] for item in [*numbers, *categories]]
-    static = definition.get("StaticHyperParameters", {})
-    if "HyperParameterTuningJobObjective" not in config:
-        yield "HyperParameterTuningJobObjective is required"
-    if not names or len(names) > 30:
-        yield f"A tuning job searches over 1 to 30 hyperparameters, not {len(names)}"
-    if len(set(names)) != len(names):
-        yield "Hyperparameters in ParameterRanges must be unique"
-    if both := sorted(set(names) & set(static)):
-        yield f"Hyperparameters {both} are in StaticHyperParameters and in ParameterRanges"
-    if len(static) + len(names) + _ADDED > 100:
-        yield "A training job takes 100 hyperparameters, the one of the objective included"
-    for item in numbers:
-        low, high, scaling = float(item["MinValue"]), float(item["MaxValue"]), item.get("ScalingType", "Auto")
-        if low >= high:
-            yield f"MinValue of {item['Name']} must be less than MaxValue"
-        if scaling == "Logarithmic" and low <= 0:
-            yield f"Logarithmic scaling of {item['Name']} works only for values greater than 0"
-        if scaling == "ReverseLogarithmic" and not 0 <= low < high < 1:
-            yield f"ReverseLogarithmic scaling of {item['Name']} works only within 0 <= x < 1.0"
-    most = limits.get("MaxNumberOfTrainingJobs")
-    if config["Strategy"] == "Grid":
-        if numbers:
-            yield "Grid takes categorical hyperparameters only"
-    elif most is None:
-        yield "MaxNumberOfTrainingJobs is required"
-    if most is not None and limits["MaxParallelTrainingJobs"] > most:
-        yield "MaxParallelTrainingJobs must not be greater than MaxNumberOfTrainingJobs"
-    if config["Strategy"] == "Hyperband" and config.get("TrainingJobEarlyStoppingType") == "Auto":
-        yield "TrainingJobEarlyStoppingType must be Off to use Hyperband"
