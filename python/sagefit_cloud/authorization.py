@@ -1,7 +1,8 @@
-"""What roles may do: calls in the name of a state machine's or a job's role are refused here as AWS refuses them.
+"""What roles and users may do: calls that their policies do not allow are refused here as AWS refuses them.
 
-Judged are the role's inline and managed policies and its permissions boundary. Nobody else's calls are judged: whoever
-runs the embedded cloud owns it. A state machine's role that this cloud does not know is not judged either.
+Judged are a role's inline and managed policies and its permissions boundary, and the policies of a user and of the
+user's groups. Calls of the owner's key are not judged: whoever runs the embedded cloud owns it. Neither is a state
+machine's role that this cloud does not know.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
-from moto.iam.models import ManagedPolicy, iam_backends
+from moto.iam.models import ManagedPolicy, User, iam_backends
 from moto.sagemaker.models import sagemaker_backends
+from moto.sts.models import sts_backends
+from moto.utilities.utils import get_partition
 
 from sagefit.documents import as_list
 from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere
@@ -113,11 +116,36 @@ def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> st
 
     A call with the resource "" is judged by its action. A role that is gone may do nothing.
     """
-    groups = _policies(role_arn) or [[]]
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
+    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/{session}"
+    return _denial(who, _policies(role_arn) or [[]], calls)
+
+
+def denial_of_user(user: User, calls: Iterable[Call]) -> str:
+    """The same of a user of IAM, with the policies of the user and of the user's groups."""
+    backend = iam_backends[user.account_id][get_partition(user.region_name)]
+    owners: list[Any] = [user, *(group for group in list(backend.groups.values()) if user in group.users)]
+    own = [json.loads(text) for owner in owners for text in owner.policies.values()]
+    own += [json.loads(_document(policy)) for owner in owners for policy in owner.managed_policies.values()]
+    return _denial(user.arn, [own], calls)
+
+
+def _denial(who: str, groups: list[list[dict[str, Any]]], calls: Iterable[Call]) -> str:
     for call in calls:
         judge = allows if call.resource else allows_somewhere
         if not all(judge(group, call) for group in groups):
-            return _denied(role_arn, session, call)
+            return _denied(who, call)
+    return ""
+
+
+def denial_of_key(key: str, calls: Iterable[Call]) -> str:
+    """The same of a key that IAM or STS of this cloud handed out: that of a user, or of a session with a role."""
+    for account, partitions in list(sts_backends.items()):
+        for partition, backend in list(partitions.items()):
+            if session := backend.get_assumed_role_from_access_key(key):
+                return denial(session.role_arn, calls, session.session_name)
+            if user := iam_backends[account][partition].get_user_from_access_key_id(key):
+                return denial_of_user(user, calls)
     return ""
 
 
@@ -161,9 +189,7 @@ def _document(policy: ManagedPolicy) -> str:
     return next(version.document for version in policy.versions if version.version_id == policy.default_version_id)
 
 
-def _denied(role_arn: str, session: str, call: Call) -> str:
-    _, partition, _, _, account, _ = role_arn.split(":", 5)
-    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/{session}"
+def _denied(who: str, call: Call) -> str:
     where = f" on resource: {call.resource}" if call.resource else ""
     return (
         f"User: {who} is not authorized to perform: {call.action}{where} because no identity-based policy allows the "

@@ -26,8 +26,8 @@ from sagefit_cloud import authorization, role_calls, validation
 from sagefit_cloud.clients import INTERNAL_AGENT
 from sagefit_cloud.door import Door, Refusal, key_of
 from sagefit_cloud.replies import Replies, Reply
-from sagefit_cloud.rules import Said
-from sagefit_cloud.wire import NOT_SAID, action_of, boto_name, signed_for, speaks_json
+from sagefit_cloud.rules import Place, Said
+from sagefit_cloud.wire import NOT_SAID, action_of, boto_name, parameters_of, place_of, signed_for, speaks_json
 
 _LOG = logging.getLogger(__name__)
 _STATUS_LINES = {
@@ -96,9 +96,10 @@ class Gateway(DomainDispatcherApplication):
             application = self.get_application(environ)
             service = getattr(application, "service", service)
             action = action_of(environ, service)
-            if why := self._denial(environ, service, action):
+            request, place = parameters_of(environ, service, action), place_of(environ)
+            if why := self._denial(environ, service, action, request, place):
                 body = answer.deny(environ, service, why)
-            elif wrong := validation.refusal(environ, service, action):
+            elif request is not None and (wrong := validation.refusal(service, action, request, place)):
                 body = answer.say_no(environ, service, wrong)
             elif kind_of(action, environ["REQUEST_METHOD"]) == "write":
                 with self._uploads if service == "s3" else nullcontext():
@@ -122,14 +123,17 @@ class Gateway(DomainDispatcherApplication):
         start_response(answer.line, [each for each in answer.headers if not each[0].lower().startswith(_CORS)])
         return body
 
-    def _denial(self, environ: dict[str, Any], service: str, action: str) -> str:
-        """Why a request with the key of an execution role is more than the role may; else empty."""
-        role = self._door.roles.role(key_of(environ))
-        if role is None:
+    def _denial(
+        self, environ: dict[str, Any], service: str, action: str, request: dict[str, Any] | None, place: Place
+    ) -> str:
+        """Why a request is more than whoever sent it may do; else empty. The owner may do everything."""
+        key = key_of(environ) or ""
+        if key == self._door.owner.id:
             return ""
         signed = signed_for(environ)
-        calls = role_calls.calls_of(environ, service if signed == NOT_SAID else signed, action, role.split(":")[1])
-        return authorization.denial(role, calls, _SESSION)
+        calls = role_calls.calls_of(environ, service if signed == NOT_SAID else signed, action, place, request)
+        role = self._door.roles.role(key)
+        return authorization.denial(role, calls, _SESSION) if role else authorization.denial_of_key(key, calls)
 
     def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
         """Answer a request that changes something, or say once more what an earlier try of it was answered."""

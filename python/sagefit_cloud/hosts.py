@@ -18,8 +18,8 @@ UTILISATION_SECONDS = 2.0
 class Hosts:
     """Containers that start, are watched and end together."""
 
-    def __init__(self, region: str, job: str, log_group: str = telemetry.LOG_GROUP) -> None:
-        self._region, self._job, self._log_group = region, job, log_group
+    def __init__(self, region: str, role: str, job: str, log_group: str = telemetry.LOG_GROUP) -> None:
+        self._region, self._role, self._job, self._log_group = region, role, job, log_group
         self._logs: list[telemetry.JobLog] = []
         self.containers: list[Container] = []
         self.streams: list[Stream] = []
@@ -29,7 +29,7 @@ class Hosts:
 
     def log(self, stream: str, scan: Callable[[str], None]) -> Callable[[str], None]:
         """A new log stream: what to call with each line, which ``scan`` gets too."""
-        log = telemetry.JobLog(self._region, stream, self._log_group)
+        log = telemetry.JobLog(self._region, self._role, stream, self._log_group)
         self._logs.append(log)
 
         def listen(line: str) -> None:
@@ -93,7 +93,8 @@ class Hosts:
             shares = container.shares()
             if shares:
                 shares["DiskUtilization"] = telemetry.disk_percent(str(container.folder))
-                telemetry.publish(self._region, telemetry.utilisation(f"{self._job}/{container.name}", shares))
+                used = telemetry.utilisation(f"{self._job}/{container.name}", shares)
+                telemetry.publish(self._region, self._role, used)
 
     def flush(self) -> None:
         """Write what was logged."""

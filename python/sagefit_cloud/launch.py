@@ -25,7 +25,7 @@ class Launch:
 
     def __init__(self, machine: Machine, job: TrainingJob, folder: Path) -> None:
         self._machine, self._job, self._folder = machine, job, folder
-        self.hosts = Hosts(job.region, job.name)
+        self.hosts = Hosts(job.region, job.role, job.name)
         self._checkpoints: list[Checkpoints] = []  # of each host: their folders share one prefix
         self._command, self._framework = algorithms.command(job), algorithms.framework(job)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sagefit.cloud import images
-from sagefit_cloud import ends, storage
+from sagefit_cloud import ends, pulling, storage
 from sagefit_cloud.container import ML, Container
 from sagefit_cloud.ends import EndedError, JobFailedError
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, Hosts
@@ -32,7 +32,7 @@ class ProcessingRun:
         self.thread = threading.Thread(target=self._run, name=f"run-{job.name}", daemon=True)
         self._machine, self._job = machine, job
         self._folder = machine.folder / f"{job.name}-{job.created:%H%M%S%f}"
-        self._hosts = Hosts(job.region, job.name, LOG_GROUP)
+        self._hosts = Hosts(job.region, job.role, job.name, LOG_GROUP)
         self._followed: list[Checkpoints] = []
         self._closing = threading.Event()
 
@@ -71,6 +71,7 @@ class ProcessingRun:
                 "ClientError: the embedded cloud runs processing jobs with a ContainerEntrypoint only: it has no "
                 "images, and so no entrypoints of their own"
             )
+        pulling.check(self._job.role, application["ImageUri"])
         framework = framework_of(application["ImageUri"])
         self._prepare()
         packages = self._machine.packages(framework, self._folder / "env", None, self._hosts.say)

@@ -1,11 +1,17 @@
-"""What a training job tells CloudWatch: its log lines, the metrics found in them, and how much of a host it uses."""
+"""What a training job tells CloudWatch: its log lines, the metrics found in them, and how much of a host it uses.
+
+All of it is sent in the name of the job's role. Where the role may not, the job runs, and what it would tell is lost.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -14,6 +20,7 @@ from botocore.exceptions import ClientError
 
 from sagefit_cloud import clients
 
+_LOG = logging.getLogger(__name__)
 NAMESPACE = LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 _EVENT_LIMIT = 256 * 1024 - 26
 _BATCH = 500
@@ -24,6 +31,7 @@ class JobLog:
     """One host's log stream. Lines come from the host's thread and leave with :meth:`flush`."""
 
     region: str
+    role: str
     stream: str
     group: str = LOG_GROUP
     _lines: list[tuple[int, str]] = field(default_factory=list)
@@ -40,7 +48,11 @@ class JobLog:
         """Write what came in."""
         with self._lock:
             lines, self._lines = self._lines, []
-        logs = clients.internal("logs", self.region)
+        with _lost_without_permission(f"logs of {self.stream}"):
+            self._send(lines)
+
+    def _send(self, lines: list[tuple[int, str]]) -> None:
+        logs = clients.for_role("logs", self.region, self.role)
         if not self._made:
             _ignore_existing(logs.create_log_group, logGroupName=self.group)
             _ignore_existing(logs.create_log_stream, logGroupName=self.group, logStreamName=self.stream)
@@ -48,6 +60,16 @@ class JobLog:
         for start in range(0, len(lines), _BATCH):
             events = [{"timestamp": when, "message": line} for when, line in lines[start : start + _BATCH]]
             logs.put_log_events(logGroupName=self.group, logStreamName=self.stream, logEvents=events)
+
+
+@contextmanager
+def _lost_without_permission(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("AccessDenied", "AccessDeniedException"):
+            raise
+        _LOG.warning("%s are lost: %s", what, error)
 
 
 def _ignore_existing(create: Any, **names: str) -> None:
@@ -61,8 +83,8 @@ def _ignore_existing(create: Any, **names: str) -> None:
 class JobMetrics:
     """Metrics found in log lines by a job's metric definitions."""
 
-    def __init__(self, region: str, job: str, definitions: list[dict[str, str]]) -> None:
-        self._region, self._job = region, job
+    def __init__(self, region: str, role: str, job: str, definitions: list[dict[str, str]]) -> None:
+        self._region, self._role, self._job = region, role, job
         self._patterns = [(item["Name"], re.compile(item["Regex"])) for item in definitions]
         self._found: list[dict[str, Any]] = []
         self._last: dict[str, dict[str, Any]] = {}
@@ -89,7 +111,8 @@ class JobMetrics:
         """Publish what was found."""
         with self._lock:
             found, self._found = self._found, []
-        publish(self._region, [datum | {"Dimensions": _dimension("TrainingJobName", self._job)} for datum in found])
+        data = [datum | {"Dimensions": _dimension("TrainingJobName", self._job)} for datum in found]
+        publish(self._region, self._role, data)
 
     def final(self) -> list[dict[str, Any]]:
         """The last value of each metric."""
@@ -97,12 +120,12 @@ class JobMetrics:
             return list(self._last.values())
 
 
-def publish(region: str, data: list[dict[str, Any]]) -> None:
+def publish(region: str, role: str, data: list[dict[str, Any]]) -> None:
     """Put metrics into the namespace of training jobs."""
-    for start in range(0, len(data), _BATCH):
-        clients.internal("cloudwatch", region).put_metric_data(
-            Namespace=NAMESPACE, MetricData=data[start : start + _BATCH]
-        )
+    cloudwatch = clients.for_role("cloudwatch", region, role)
+    with _lost_without_permission("metrics"):
+        for start in range(0, len(data), _BATCH):
+            cloudwatch.put_metric_data(Namespace=NAMESPACE, MetricData=data[start : start + _BATCH])
 
 
 def utilisation(host: str, shares: dict[str, float]) -> list[dict[str, Any]]:

@@ -13,9 +13,7 @@ from typing import Any
 
 import regex  # type: ignore[import-untyped]
 from botocore.model import ListShape, MapShape, Shape, StructureShape
-from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.utils import get_service_model
-from moto.utilities.utils import get_partition
 
 from sagefit_cloud import rules, wire
 
@@ -43,18 +41,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def refusal(environ: wire.Environ, service: str, operation: str) -> rules.Said | None:
+def refusal(service: str, operation: str, request: dict[str, Any], place: rules.Place) -> rules.Said | None:
     """The error that a request gets; None for one with nothing wrong."""
     name = wire.boto_name(service)
-    request = wire.parameters_of(environ, name, operation)
-    if request is None:
-        return None
     code = _CODES.get(name, "ValidationException")
     if problems := problems_of(name, operation, request):
         count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
         return rules.Said(f"{count}: {'; '.join(problems)}", code)
-    region = wire.region_of(environ)
-    place = rules.Place(DEFAULT_ACCOUNT_ID, region, get_partition(region))
     conflict = next(rules.conflicts_of(name, operation, request, place), None)
     return rules.Said(conflict, code) if isinstance(conflict, str) else conflict
 

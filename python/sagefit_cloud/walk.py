@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sagefit_cloud import algorithms, ends, telemetry
+from sagefit_cloud import algorithms, ends, pulling, telemetry
 from sagefit_cloud.ends import EndedError, JobFailedError, SpotInterruptedError, stands_in
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
 from sagefit_cloud.jobs import TrainingJob
@@ -82,7 +82,9 @@ class TrainingWalk:
 
     def _walk(self) -> None:
         job = self._job
-        self._metrics = metrics = telemetry.JobMetrics(job.region, job.name, algorithms.metric_definitions(job))
+        self._metrics = metrics = telemetry.JobMetrics(
+            job.region, job.role, job.name, algorithms.metric_definitions(job)
+        )
         job.advance("Pending")
         number = 0
         while True:
@@ -101,6 +103,7 @@ class TrainingWalk:
 
     def _train_once(self, launch: Launch, metrics: telemetry.JobMetrics) -> None:
         self._job.advance("Downloading")
+        pulling.check(self._job.role, self._job.request["AlgorithmSpecification"].get("TrainingImage", ""))
         launch.prepare(self._listener(metrics))
         packages = launch.install()
         self._check_stop()

@@ -7,10 +7,14 @@ import json
 from typing import Any
 from urllib.parse import parse_qs
 
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.request import Request, determine_request_protocol
 from moto.core.routing import get_service_router
 from moto.core.utils import get_service_model
+from moto.utilities.utils import get_partition
+
+from sagefit_cloud.rules.table import Place
 
 Environ = dict[str, Any]
 NOT_SAID = "unknown"
@@ -30,10 +34,11 @@ def signed_for(environ: Environ) -> str:
     return parts[3] if len(parts) == 5 else NOT_SAID
 
 
-def region_of(environ: Environ) -> str:
-    """The Region a request was signed for; that of a URL signed beforehand is not said here."""
+def place_of(environ: Environ) -> Place:
+    """Where a request is asked. The Region of a URL that was signed beforehand is not said here."""
     parts = str(environ.get("HTTP_AUTHORIZATION", "")).split(",")[0].split("/")
-    return parts[2] if len(parts) == 5 else NOT_SAID
+    region = parts[2] if len(parts) == 5 else NOT_SAID
+    return Place(DEFAULT_ACCOUNT_ID, region, get_partition(region))
 
 
 def action_of(environ: Environ, service: str) -> str:

@@ -88,7 +88,7 @@ EXEMPT = [
             "IAM's own policies that delegate with a boundary compare its ARN as a string.",
             f"{_GUIDES}/IAM/latest/UserGuide/access_policies_boundaries.html",
         )
-        for action in ("attachrolepolicy", "createrole", "putrolepolicy")
+        for action in ("attachrolepolicy", "createrole", "putrolepermissionsboundary", "putrolepolicy")
     ),
     Exemption(
         "no such key",

@@ -52,7 +52,8 @@ class Aws:
         principal = {"Effect": "Allow", "Principal": {"Service": services}, "Action": "sts:AssumeRole"}
         trust = {"Version": "2012-10-17", "Statement": [principal]}
         self.client("iam").create_role(RoleName="execution", AssumeRolePolicyDocument=json.dumps(trust))
-        allow = {"Effect": "Allow", "Action": ["sagemaker:*", "iam:PassRole", "s3:*"], "Resource": "*"}
+        actions = ["sagemaker:*", "iam:PassRole", "s3:*", "ecr:*", "logs:*", "cloudwatch:PutMetricData"]
+        allow = {"Effect": "Allow", "Action": actions, "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
         self.client("iam").put_role_policy(RoleName="execution", PolicyName="states", PolicyDocument=policy)
         for bucket in ("data", "artifacts", "checkpoints"):

@@ -12,6 +12,9 @@ from cloud.aws_user import Aws
 
 CHECKPOINTS = {"S3Uri": "s3://bucket-checkpoints/role/", "LocalPath": "/opt/ml/checkpoints"}
 ALL = {
+    "ecr:*": ["*"],
+    "logs:*": ["*"],
+    "cloudwatch:PutMetricData": ["*"],
     "s3:ListBucket": ["arn:aws:s3:::bucket-data", "arn:aws:s3:::bucket-checkpoints"],
     "s3:GetObject": ["arn:aws:s3:::bucket-data/*", "arn:aws:s3:::bucket-checkpoints/role/*"],
     "s3:PutObject": ["arn:aws:s3:::bucket-artifacts/jobs/*", "arn:aws:s3:::bucket-checkpoints/role/*"],
@@ -76,3 +79,56 @@ def test_data_that_the_role_may_not_move_fails_the_job(aws: Aws, lacks: str) -> 
 def test_a_job_whose_role_lacks_the_buckets_is_refused(aws: Aws, lacks: str, told: str) -> None:
     with pytest.raises(ClientError, match=told):
         ended(aws, f"lacks-{lacks[3:]}", **{lacks: []})
+
+
+def test_a_role_that_may_not_pull_the_image_fails_the_job(aws: Aws) -> None:
+    job = ended(aws, "lacks-image", **{"ecr:*": []})
+    assert job["TrainingJobStatus"] == "Failed"
+    assert job["FailureReason"].startswith("ClientError: Cannot pull algorithm container.")
+
+
+def test_what_a_role_may_not_tell_is_lost(aws: Aws) -> None:
+    job = ended(aws, "lacks-logs", **{"logs:*": []})
+    assert job["TrainingJobStatus"] == "Completed"
+    found = aws.client("logs").describe_log_streams(
+        logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=job["TrainingJobName"]
+    )
+    assert found["logStreams"] == []
+
+
+@pytest.fixture(scope="module")
+def encrypted(aws: Aws) -> str:
+    """The ARN of a key that encrypts what is written to two buckets."""
+    key = str(aws.client("kms").create_key()["KeyMetadata"]["Arn"])
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}}
+    for bucket in ("bucket-private", "bucket-hidden"):
+        aws.client("s3").create_bucket(Bucket=bucket)
+        aws.client("s3").put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    aws.put("x/1", "1", "bucket-hidden")
+    return key
+
+
+@pytest.mark.parametrize(
+    ("allowed", "status", "told"),
+    [
+        (["kms:Decrypt", "kms:GenerateDataKey"], "Completed", ""),
+        (["kms:GenerateDataKey"], "Failed", "is not authorized to perform: kms:Decrypt on resource: "),
+        (["kms:Decrypt"], "Failed", "is not authorized to perform: kms:GenerateDataKey on resource: "),
+    ],
+    ids=["both", "cannot read", "cannot write"],
+)
+def test_a_role_uses_the_keys_of_its_buckets(
+    aws: Aws, encrypted: str, allowed: list[str], status: str, told: str
+) -> None:
+    everywhere = {action: ["*"] for action in ("s3:ListBucket", "s3:GetObject", "s3:PutObject")}
+    rights = {**ALL, **everywhere, **{action: [encrypted] for action in allowed}}
+    name = f"keys-{len(allowed)}-{allowed[0].partition(':')[2].lower()}"
+    hidden = {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket-hidden/x/"}
+    request = aws.request(SCRIPT.replace('(folder / "checkpoints/state").write_text("1")\n', ""))
+    request["RoleArn"] = role(aws, name, rights)
+    request["OutputDataConfig"] = {"S3OutputPath": "s3://bucket-private/jobs"}
+    request["InputDataConfig"].append({"ChannelName": "hidden", "DataSource": {"S3DataSource": hidden}})
+    aws.client("sagemaker").create_training_job(**request)
+    job = aws.wait(request["TrainingJobName"])
+    assert job["TrainingJobStatus"] == status, job.get("FailureReason")
+    assert told in job.get("FailureReason", "")

@@ -9,7 +9,9 @@ import pytest
 
 from sagefit.iam.evaluate import Call
 from sagefit_cloud.role_calls import calls_of
+from sagefit_cloud.rules import Place
 
+HERE = Place("123456789012", "us-east-1", "aws")
 DELETED = b"""<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Object><Key>jobs/a/x</Key></Object>
 <Object><Key>jobs/b/y</Key><VersionId>1</VersionId></Object></Delete>"""
 OBJECT = "arn:aws:s3:::b/jobs/a/x"
@@ -59,7 +61,7 @@ def test_a_request_to_s3(operation: str, path: str, more: dict[str, Any], wanted
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.input": io.BytesIO(body),
     }
-    assert list(calls_of({**environ, **more}, "s3", operation, "aws")) == [Call(*each) for each in wanted]
+    assert list(calls_of({**environ, **more}, "s3", operation, HERE)) == [Call(*each) for each in wanted]
 
 
 def test_a_body_that_was_looked_at_can_be_read_again() -> None:
@@ -68,11 +70,11 @@ def test_a_body_that_was_looked_at_can_be_read_again() -> None:
         "CONTENT_LENGTH": str(len(DELETED)),
         "wsgi.input": io.BytesIO(DELETED),
     }
-    assert len(list(calls_of(environ, "s3", "DeleteObjects", "aws-cn"))) == 2
+    assert len(list(calls_of(environ, "s3", "DeleteObjects", HERE))) == 2
     assert environ["wsgi.input"].read() == DELETED
 
 
-def test_other_services_are_judged_by_the_action() -> None:
-    assert list(calls_of({}, "monitoring", "PutMetricData", "aws")) == [Call("cloudwatch:PutMetricData", "")]
-    assert list(calls_of({}, "iam", "PutRolePolicy", "aws")) == [Call("iam:PutRolePolicy", "")]
-    assert list(calls_of({}, "sts", "GetCallerIdentity", "aws")) == []
+def test_what_cannot_be_read_is_judged_by_the_action() -> None:
+    assert list(calls_of({}, "monitoring", "PutMetricData", HERE)) == [Call("cloudwatch:PutMetricData", "")]
+    assert list(calls_of({}, "iam", "PutRolePolicy", HERE)) == [Call("iam:PutRolePolicy", "")]
+    assert list(calls_of({}, "sts", "GetCallerIdentity", HERE)) == []

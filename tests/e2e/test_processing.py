@@ -26,7 +26,7 @@ sys.exit(1)
 """
 STEP = {
     "name": "prepare",
-    "image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/python:3.12"},
+    "image": {"framework": "sklearn", "version": "1.2-1"},
     "code": {
         "source_dir": "src",
         "entry_point": "prepare.py",

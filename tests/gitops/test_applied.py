@@ -62,10 +62,13 @@ _ROWS: dict[str, Callable[[Values, Values], list[Call]]] = {
         *(_passed(v["role_arn"], "events.amazonaws.com") if v.get("role_arn") else []),
     ],
     "aws_cloudwatch_log_group": lambda v, _: _calls(
-        "logs:CreateLogGroup PutRetentionPolicy DeleteLogGroup TagResource", _arn("logs", f"log-group:{v['name']}")
+        "logs:CreateLogGroup PutRetentionPolicy DeleteRetentionPolicy AssociateKmsKey DisassociateKmsKey "
+        "DeleteLogGroup TagResource UntagResource",
+        _arn("logs", f"log-group:{v['name']}"),
     ),
     "aws_cloudwatch_metric_alarm": lambda v, _: _calls(
-        "cloudwatch:PutMetricAlarm DeleteAlarms TagResource", _arn("cloudwatch", f"alarm:{v['alarm_name']}")
+        "cloudwatch:PutMetricAlarm DeleteAlarms TagResource UntagResource",
+        _arn("cloudwatch", f"alarm:{v['alarm_name']}"),
     ),
     "aws_ecr_lifecycle_policy": lambda v, _: _calls(
         "ecr:PutLifecyclePolicy DeleteLifecyclePolicy", _arn("ecr", f"repository/{v['repository']}")
@@ -79,7 +82,12 @@ _ROWS: dict[str, Callable[[Values, Values], list[Call]]] = {
         "iam:CreatePolicy CreatePolicyVersion DeletePolicyVersion DeletePolicy TagPolicy",
         _arn("iam", f"policy{v['path']}{v['name']}", place=f":{ACCOUNT}"),
     ),
-    "aws_iam_role": lambda v, roles: _role("CreateRole DeleteRole TagRole UpdateAssumeRolePolicy", v, roles),
+    "aws_iam_role": lambda v, roles: _role(
+        "CreateRole DeleteRole TagRole UntagRole UpdateAssumeRolePolicy UpdateRole UpdateRoleDescription "
+        "PutRolePermissionsBoundary",
+        v,
+        roles,
+    ),
     "aws_iam_role_policy": lambda v, roles: _role("PutRolePolicy DeleteRolePolicy", v, roles),
     "aws_kms_alias": lambda v, _: [
         *_calls("kms:CreateAlias UpdateAlias DeleteAlias", _arn("kms", v["name"])),
@@ -88,6 +96,12 @@ _ROWS: dict[str, Callable[[Values, Values], list[Call]]] = {
     "aws_kms_key": lambda _v, _: [
         *_calls("kms:CreateKey TagResource", "*", _TAGS),
         *_calls("kms:EnableKeyRotation PutKeyPolicy ScheduleKeyDeletion", _arn("kms", "key/1"), _TAGS),
+        # Tags that change are sent without those that stay.
+        *_calls(
+            "kms:TagResource UntagResource UpdateKeyDescription",
+            _arn("kms", "key/1"),
+            {key: value for key, value in _TAGS.items() if "ResourceTag" in key},
+        ),
     ],
     "aws_s3_bucket": _bucket("CreateBucket DeleteBucket PutBucketTagging"),
     "aws_s3_bucket_lifecycle_configuration": _bucket("PutLifecycleConfiguration"),

@@ -233,7 +233,11 @@ def gitlab(roles: Roles) -> dict[str, Any]:
 
 
 def policy(planned: dict[str, Any], role: str) -> list[dict[str, Any]]:
-    return [json.loads(planned[f'aws_iam_role_policy.this["{role}"]']["policy"])]
+    """The policies of a role: its inline one, and the managed ones that are attached to it."""
+    start = f'aws_iam_role_policy_attachment.this["{role}-'
+    managed = [address.removeprefix(start).removesuffix('"]') for address in planned if address.startswith(start)]
+    texts = [planned[f'aws_iam_policy.this["{name}"]']["policy"] for name in managed]
+    return [json.loads(text) for text in (planned[f'aws_iam_role_policy.this["{role}"]']["policy"], *texts)]
 
 
 def trust(planned: dict[str, Any], role: str) -> dict[str, Any]:

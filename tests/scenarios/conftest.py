@@ -17,6 +17,7 @@ import yaml
 from cli_runner import Sagefit
 
 HERE = Path(__file__).parent
+IMAGES = "arn:aws:ecr:us-east-1:123456789012:repository/python"  # of the jobs here
 TABLE: dict[str, Any] = yaml.safe_load((HERE / "scenarios.yaml").read_text(encoding="utf-8"))
 SCENARIOS: list[dict[str, Any]] = TABLE["scenarios"]
 JOBS = ("rich", "bare", "pool")
@@ -123,7 +124,9 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     sagefit = Sagefit(folder / "home", CLOUD="local")
     sagefit("cloud", "up", "--faults", folder / "faults.yaml")
     try:
-        sagefit("platform", "apply", "--yes", TF_VAR_run_cleanup="{ interval_seconds = 1 }")
+        pulls = f'{{ repository_arns = ["{IMAGES}"] }}'
+        every_second = "{ interval_seconds = 1 }"
+        sagefit("platform", "apply", "--yes", TF_VAR_run_cleanup=every_second, TF_VAR_execution_role=pulls)
         found = Cloud(sagefit, jobs)
         _raise_quota(found.client("service-quotas"))
         for job in JOBS:

@@ -181,11 +181,15 @@ def test_the_owner_comes_in(me: record.Record, path: str) -> None:
 def test_keys_that_the_owner_makes_are_let_in_while_they_are_active(aws: Aws, me: record.Record) -> None:
     iam = aws.client("iam")
     iam.create_user(UserName="colleague")
+    allow = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "arn:aws:s3:::bucket-data"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    iam.put_user_policy(UserName="colleague", PolicyName="lists", PolicyDocument=policy)
     key = iam.create_access_key(UserName="colleague")["AccessKey"]["AccessKeyId"]
     assumed = aws.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]["AccessKeyId"]
     for known in (key, assumed):
         assert ask(me.port, "GET", "/bucket-data", signed(known, "s3")).status == 200
         assert ask(me.port, "GET", "/moto-api/data.json", signed(known, "moto")).code == "AccessDenied"
+    assert ask(me.port, "GET", "/bucket-artifacts", signed(key, "s3")).code == "AccessDenied"
     iam.update_access_key(UserName="colleague", AccessKeyId=key, Status="Inactive")
     assert ask(me.port, "GET", "/bucket-data", signed(key, "s3")).code == "InvalidAccessKeyId"
 

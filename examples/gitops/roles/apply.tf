@@ -36,9 +36,11 @@ locals {
       "events:RemoveTargets",
       "events:TagResource",
       "events:UntagResource",
+      "logs:AssociateKmsKey",
       "logs:CreateLogGroup",
       "logs:DeleteLogGroup",
       "logs:DeleteRetentionPolicy",
+      "logs:DisassociateKmsKey",
       "logs:PutRetentionPolicy",
       "logs:TagResource",
       "logs:UntagResource",
@@ -135,7 +137,7 @@ locals {
     for element, value in {
       Sid       = "MakeRoles"
       Effect    = "Allow"
-      Action    = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePolicy"]
+      Action    = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"]
       Resource  = local._roles
       Condition = var.permissions_boundary_arn == null ? null : local._bounded
     } : element => value if value != null
@@ -153,6 +155,7 @@ locals {
       "iam:UntagRole",
       "iam:UpdateAssumeRolePolicy",
       "iam:UpdateRole",
+      "iam:UpdateRoleDescription",
     ]
     Resource = local._roles
   }
@@ -202,6 +205,7 @@ locals {
       "kms:EnableKeyRotation",
       "kms:PutKeyPolicy",
       "kms:ScheduleKeyDeletion",
+      "kms:TagResource",
       "kms:UntagResource",
       "kms:UpdateAlias",
       "kms:UpdateKeyDescription",
@@ -273,21 +277,26 @@ locals {
     Sid      = "NotItself"
     Effect   = "Deny"
     Action   = "iam:*"
-    Resource = "${local._arn}:iam::${var.account_id}:role/${var.name}-*"
+    Resource = ["${local._iam}:role/${var.name}-*", "${local._iam}:policy/${var.name}-*"]
   }
+
+  # In a managed policy of its own, for the same reason.
+  _roles_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [
+      local._make_roles, local._change_roles, local._change_policies, local._pass_roles, local._not_itself,
+    ]
+  })
 
   _apply_policy = jsonencode({
     Version = "2012-10-17"
     Statement = concat(
-      [local._read, local._read_documents, local._read_uploaded, local._read_state],
-      local._state_key,
       [
         local._manage, local._unsubscribe, local._deliver, local._upload, local._list_versions, local._publish,
-        local._make_roles, local._change_roles, local._change_policies, local._pass_roles,
         local._make_keys, local._manage_keys, local._name_keys,
       ],
       local._use_keys,
-      [local._write_state, local._not_itself],
+      [local._write_state],
     )
   })
 }

@@ -55,6 +55,15 @@ locals {
   }
 
   _policies = { plan = local._plan_policy, apply = local._apply_policy }
+
+  # Managed policies, and which roles have them.
+  _managed = {
+    read  = { policy = local._read_policy, roles = ["plan", "apply"] }
+    roles = { policy = local._roles_policy, roles = ["apply"] }
+  }
+  _attached = merge([
+    for name, managed in local._managed : { for role in managed.roles : "${role}-${name}" => { role = role, policy = name } }
+  ]...)
 }
 
 resource "aws_iam_openid_connect_provider" "this" {
@@ -88,4 +97,33 @@ resource "aws_iam_role_policy" "this" {
   name   = each.key
   role   = aws_iam_role.this[each.key].name
   policy = each.value
+
+  lifecycle {
+    precondition {
+      condition     = length(each.value) <= 10240
+      error_message = "platforms: the policy of the ${each.key} role would have ${length(each.value)} characters, and a role has 10,240 (IAM). Give some of the platforms to a second pair of roles, with another name."
+    }
+  }
+}
+
+resource "aws_iam_policy" "this" {
+  for_each = local._managed
+
+  name        = "${var.name}-${each.key}"
+  description = "Sagefit pipeline of ${var.repository}: ${each.key}"
+  policy      = each.value.policy
+
+  lifecycle {
+    precondition {
+      condition     = length(each.value.policy) <= 6144
+      error_message = "platforms: the managed policy ${var.name}-${each.key} would have ${length(each.value.policy)} characters, and one has 6,144 (IAM). Give some of the platforms to a second pair of roles, with another name."
+    }
+  }
+}
+
+resource "aws_iam_role_policy_attachment" "this" {
+  for_each = local._attached
+
+  role       = aws_iam_role.this[each.value.role].name
+  policy_arn = aws_iam_policy.this[each.value.policy].arn
 }

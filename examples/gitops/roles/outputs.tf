@@ -1,11 +1,11 @@
 output "apply_role_arn" {
   description = "Role of the apply job; a variable of the protected environment."
   value       = "${local._arn}:iam::${var.account_id}:role/${var.name}-apply"
-  depends_on  = [aws_iam_role_policy.this]
+  depends_on  = [aws_iam_role_policy.this, aws_iam_role_policy_attachment.this]
 }
 
 output "plan_role_arn" {
   description = "Role of the plan and drift jobs; a variable of the repository."
   value       = "${local._arn}:iam::${var.account_id}:role/${var.name}-plan"
-  depends_on  = [aws_iam_role_policy.this]
+  depends_on  = [aws_iam_role_policy.this, aws_iam_role_policy_attachment.this]
 }

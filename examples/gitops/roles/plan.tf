@@ -137,12 +137,14 @@ locals {
     } : element => value if value != null
   }
 
+  # What both roles read is one managed policy: the inline policies of a role have 10,240 characters together (IAM).
+  _read_policy = jsonencode({
+    Version   = "2012-10-17"
+    Statement = concat([local._read, local._read_documents, local._read_uploaded, local._read_state], local._state_key)
+  })
+
   _plan_policy = jsonencode({
-    Version = "2012-10-17"
-    Statement = concat(
-      [local._read, local._read_documents, local._read_uploaded, local._read_state, local._lock_state],
-      local._state_key,
-      [local._no_data, local._no_secrets, local._no_other_keys],
-    )
+    Version   = "2012-10-17"
+    Statement = [local._lock_state, local._no_data, local._no_secrets, local._no_other_keys]
   })
 }

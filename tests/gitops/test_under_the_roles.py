@@ -1,0 +1,260 @@
+"""Two platforms and their jobs are applied twice and destroyed under the pipeline's own roles; every call is judged.
+
+One platform has a key that the company makes in the same configuration, the other has none. Both have eleven default
+tags and a region of their own. The roles are those of ``examples/gitops/roles``, made in the same cloud.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from checkout import copy_tree
+from policies.offline import cloud, terraform
+from sagefit.paths import ROOT
+
+pytestmark = pytest.mark.xdist_group("gitops-roles")
+
+ACCOUNT, REGION = "123456789012", "eu-central-1"
+#: More than an object in S3 may have.
+TAGS = {f"Company{number}": f"value {number}" for number in range(11)}
+CHANGED = {**TAGS, "Company0": "another"}
+PLATFORMS = ("vision", "plain")
+
+_ROOT = """
+terraform {
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = "~> 5.100"
+    }
+  }
+}
+
+variable "owner" {
+  type      = object({ key = string, secret = string })
+  sensitive = true
+}
+
+provider "aws" {
+  region = "eu-central-1"
+  default_tags { tags = %s }
+}
+
+# Keys are made by other people than those who make platforms.
+provider "aws" {
+  alias      = "keys"
+  region     = "eu-central-1"
+  access_key = var.owner.key
+  secret_key = var.owner.secret
+  token      = ""
+}
+
+resource "aws_kms_key" "own" {
+  provider    = aws.keys
+  description = "the company's"
+  tags        = { "sagefit:platform" = "vision" }
+}
+
+module "vision" {
+  source = "../sagefit"
+
+  name            = "vision"
+  kms             = { key = { arn = aws_kms_key.own.arn } }
+  buckets         = { force_destroy = true }
+  alarms          = { emails = ["vision@example.com"] }
+  checkpoint_days = 0 # the rule takes a minute
+}
+
+module "plain" {
+  source = "../sagefit"
+
+  name            = "plain"
+  buckets         = { force_destroy = true }
+  checkpoint_days = 0
+}
+
+module "job" {
+  source   = "../sagefit/modules/training-job"
+  for_each = { vision = module.vision.document, plain = module.plain.document }
+
+  name     = "digits"
+  platform = each.value
+  image    = { framework = "sklearn", version = "1.2-1" }
+  code     = { source_dir = "code", entry_point = "train.py" }
+  attempts = [{ name = "first", instance_type = "ml.m5.large" }]
+  schedule = { expression = "rate(1 day)" }
+}
+
+output "arns" {
+  value = { for name, job in module.job : name => job.state_machine_arn }
+}
+"""
+
+
+@dataclass
+class Company:
+    """The company's root beside Sagefit's, and the cloud with the pipeline's roles."""
+
+    root: Path
+    owner: dict[str, str]
+    roles: dict[str, str]
+    """The ARN of each role, by its name in the example."""
+
+    def of(self, role: str) -> dict[str, str]:
+        """The environment of a session with a role."""
+        arn = self.roles[f"{role}_role_arn"]
+        keys = self.client("sts").assume_role(RoleArn=arn, RoleSessionName="pipeline")["Credentials"]
+        return self.owner | {
+            "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": keys["SessionToken"],
+        }
+
+    def client(self, service: str, environment: dict[str, str] | None = None) -> Any:
+        """A client of the owner, or of a session."""
+        keys = environment or self.owner
+        make: Any = boto3.client
+        return make(
+            service,
+            region_name=REGION,
+            endpoint_url=keys["AWS_ENDPOINT_URL"],
+            aws_access_key_id=keys["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=keys.get("AWS_SESSION_TOKEN"),
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+
+    def terraform(self, role: str, *arguments: str) -> str:
+        """What Terraform prints to somebody with a role."""
+        return terraform(self.root, self.of(role), *arguments)
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
+    folder = tmp_path_factory.mktemp("company")
+    (folder / "sagefit").mkdir()
+    copy_tree(folder / "sagefit")
+    root, roles = folder / "root", folder / "roles"
+    (root / "code").mkdir(parents=True)
+    _write_code(root, "hello")
+    _write_root(root, TAGS)
+    shutil.copytree(ROOT / "examples" / "gitops" / "roles", roles, ignore=shutil.ignore_patterns(".terraform*"))
+    values = {
+        "account_id": ACCOUNT,
+        "region": REGION,
+        "repository": "ada/models",
+        "platforms": PLATFORMS,
+        "state": {"bucket": "my-state"},
+    }
+    (roles / "terraform.tfvars.json").write_text(json.dumps(values), encoding="utf-8")
+    with cloud(folder / "cloud") as owner:
+        keys = {"key": owner["AWS_ACCESS_KEY_ID"], "secret": owner["AWS_SECRET_ACCESS_KEY"]}
+        (root / "terraform.tfvars.json").write_text(json.dumps({"owner": keys}), encoding="utf-8")
+        for place in (roles, root):
+            terraform(place, owner, "init")
+        terraform(roles, owner, "apply", "-input=false", "-auto-approve")
+        found = json.loads(terraform(roles, owner, "output", "-json"))
+        yield Company(root, owner, {name: output["value"] for name, output in found.items()})
+
+
+def _write_root(root: Path, tags: dict[str, str]) -> None:
+    (root / "main.tf").write_text(_ROOT % json.dumps(tags), encoding="utf-8")
+
+
+def _write_code(root: Path, word: str) -> None:
+    (root / "code" / "train.py").write_text(f"print({word!r})\n", encoding="utf-8")
+
+
+def test_it_is_applied_twice_under_the_apply_role(company: Company) -> None:
+    company.terraform("apply", "apply", "-input=false", "-auto-approve")
+    _write_code(company.root, "hello again")
+    _write_root(company.root, CHANGED)
+    second = company.terraform("apply", "apply", "-input=false", "-auto-approve", "-no-color")
+    counts = re.search(r"(\d+) added, (\d+) changed, (\d+) destroyed", second)
+    assert counts, second[-2000:]
+    added, changed, destroyed = map(int, counts.groups())
+    assert (added, destroyed) == (2, 2)  # the file of the code, in each bucket
+    assert changed >= 50  # whatever has tags
+
+
+def test_the_plan_role_sees_that_nothing_is_left_to_do(company: Company) -> None:
+    company.terraform("plan", "plan", "-input=false", "-lock=false", "-detailed-exitcode")
+
+
+def test_what_costs_money_has_the_tags_and_the_key_of_the_company(company: Company) -> None:
+    arns = json.loads(terraform(company.root, company.owner, "output", "-json", "arns"))
+    assert arns["vision"] == f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-vision-digits"
+    described = company.client("stepfunctions").describe_state_machine(stateMachineArn=arns["vision"])
+    request = json.loads(described["definition"])["States"]["first: submit"]["Parameters"]
+    tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+    assert CHANGED.items() <= tags.items()
+    assert tags["sagefit:job"] == "digits"
+    keys = company.client("kms").list_keys()["Keys"]
+    assert request["OutputDataConfig"]["KmsKeyId"] in [key["KeyArn"] for key in keys]
+
+
+_MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-vision-digits"
+_DATA = f"sagefit-vision-{ACCOUNT}-{REGION}-data"
+_EXECUTION = f"arn:aws:iam::{ACCOUNT}:role/sagefit-vision-execution"
+_ADMIN = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+_TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}],
+    }
+)
+#: What neither role may do, and what the plan role may not although the apply role may.
+NOBODY: list[tuple[str, str, dict[str, Any]]] = [
+    ("stepfunctions", "start_execution", {"stateMachineArn": _MACHINE}),
+    ("sagemaker", "stop_training_job", {"TrainingJobName": "a"}),
+    ("iam", "create_role", {"RoleName": "mine", "AssumeRolePolicyDocument": _TRUST}),
+    ("iam", "create_role", {"RoleName": "sagefit-other-execution", "AssumeRolePolicyDocument": _TRUST}),
+    ("iam", "put_role_policy", {"RoleName": "sagefit-apply", "PolicyName": "more", "PolicyDocument": _ADMIN}),
+    ("iam", "create_user", {"UserName": "mine"}),
+    ("kms", "schedule_key_deletion", {"KeyId": "of others", "PendingWindowInDays": 7}),
+    ("s3", "create_bucket", {"Bucket": "mine", "CreateBucketConfiguration": {"LocationConstraint": REGION}}),
+    ("s3", "put_object", {"Bucket": _DATA, "Key": "datasets/x", "Body": b""}),
+    ("ssm", "put_parameter", {"Name": "/sagefit/other", "Value": "x", "Type": "String"}),
+    (
+        "sts",
+        "assume_role",
+        {"RoleArn": _EXECUTION, "RoleSessionName": "mine"},
+    ),
+]
+PLANNER: list[tuple[str, str, dict[str, Any]]] = [
+    ("iam", "put_role_policy", {"RoleName": "sagefit-vision-execution", "PolicyName": "x", "PolicyDocument": _ADMIN}),
+    ("s3", "put_object", {"Bucket": _DATA, "Key": "jobs/digits/code/x", "Body": b""}),
+    ("s3", "delete_bucket", {"Bucket": _DATA}),
+    ("s3", "get_object", {"Bucket": _DATA, "Key": "datasets/x"}),
+    ("ssm", "put_parameter", {"Name": "/sagefit/vision", "Value": "x", "Type": "String", "Overwrite": True}),
+    ("stepfunctions", "delete_state_machine", {"stateMachineArn": _MACHINE}),
+]
+DENIED = [
+    *((role, *call) for role in ("plan", "apply") for call in NOBODY),
+    *(("plan", *call) for call in PLANNER),
+]
+
+
+@pytest.mark.parametrize(("role", "service", "method", "request_"), DENIED, ids=[f"{r[0]} {r[2]}" for r in DENIED])
+def test_a_role_may_not(company: Company, role: str, service: str, method: str, request_: dict[str, Any]) -> None:
+    if request_.get("KeyId"):
+        request_ = request_ | {"KeyId": company.client("kms").create_key()["KeyMetadata"]["KeyId"]}
+    with pytest.raises(ClientError, match=r"AccessDenied.*is not authorized to perform") as caught:
+        getattr(company.client(service, company.of(role)), method)(**request_)
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_it_is_destroyed_under_the_apply_role(company: Company) -> None:
+    company.terraform("apply", "destroy", "-input=false", "-auto-approve")
+    assert terraform(company.root, company.owner, "state", "list") == ""
