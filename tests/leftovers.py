@@ -27,6 +27,9 @@ Memory
     The sum of all processes at one moment, at the highest of the moments that were looked at, one every two seconds.
     What counts is what belongs to one process alone; pages of files, such as programs, which several share and the
     system can read again, do not.
+Work
+    Seconds of a processor that one process took which a test has started. One that goes round and round, long after
+    its test, is no leftover, and makes all others slow.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ import limits
 import second_try
 
 MOST_WRITTEN, MOST_MEMORY = 3e9, 4e9  # bytes, of the whole suite
+MOST_WORK = 60.0  # seconds of a processor, of one process
 GRACE = 10.0  # seconds in which processes may end
 PAUSE = 2.0  # seconds between two looks at all processes
 KEPT = 2  # folders of earlier sessions that failed
@@ -78,6 +82,8 @@ class Meter(threading.Thread):
     def __init__(self, folder: Path) -> None:
         super().__init__(name="meter", daemon=True)
         self.peak = 0  # bytes of memory
+        self.largest = self.busiest = ""  # the process with the most of them at that moment, and with the most work
+        self.work = 0.0  # seconds of that process
         self._folder = folder
         self._alone: dict[psutil.Process, int] = {}  # who has no parent in the session, and bytes they have written
         self._over = threading.Event()
@@ -98,12 +104,22 @@ class Meter(threading.Thread):
         """Take what the processes use now."""
         here = psutil.Process()
         found = [here, *processes(self._folder)]
-        self.peak = max(self.peak, sum(_memory(process) for process in found))
+        memory = {process: _memory(process) for process in found}
+        if sum(memory.values()) > self.peak:
+            self.peak, most = sum(memory.values()), max(memory, key=lambda process: memory[process])
+            self.largest = f"{memory[most] / 1e9:.2f} GB of it: {described(most)}"
         inside = {process.pid for process in found}
         for process in found[1:]:
             with contextlib.suppress(psutil.Error):
                 if process.ppid() not in inside:
                     self._alone[process] = _written(process)
+                if process.ppid() != here.pid:  # its own children run the tests, or serve them all
+                    self._look_at_work(process)
+
+    def _look_at_work(self, process: psutil.Process) -> None:
+        times = process.cpu_times()
+        if times.user + times.system > self.work:
+            self.work, self.busiest = times.user + times.system, described(process)
 
     def written(self) -> int:
         """Bytes that the session has written up to the last look."""
@@ -141,7 +157,7 @@ class Own:
         self._judge_checkout()
         self._judge_folder()
         if self.meter:
-            self.notes += costs(self.meter.written(), self.meter.peak, self.whole)
+            self.notes += costs(self.meter, self.whole)
 
     def _judge_processes(self) -> None:
         found = left_running(self.folder)
@@ -263,15 +279,18 @@ def is_whole(config: pytest.Config) -> bool:
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
 
 
-def costs(written: int, memory: int, whole: bool) -> list[str]:
+def costs(meter: Meter, whole: bool) -> list[str]:
     """What a session has cost, the last line, after a warning for each limit of the whole suite that it is over."""
-    said = f"this session wrote {written / 1e9:.2f} GB and had at most {memory / 1e9:.2f} GB of memory in use"
-    over = [
-        f"warning: the suite {what} {used / 1e9:.2f} GB, more than {most / 1e9:g} GB"
-        for what, used, most in (("wrote", written, MOST_WRITTEN), ("had in memory", memory, MOST_MEMORY))
-        if whole and used > most
-    ]
-    return [*over, said]
+    written = meter.written()
+    said = f"this session wrote {written / 1e9:.2f} GB and had at most {meter.peak / 1e9:.2f} GB of memory in use"
+    over = []
+    if written > MOST_WRITTEN:
+        over.append(f"wrote {written / 1e9:.2f} GB, more than {MOST_WRITTEN / 1e9:g} GB")
+    if meter.peak > MOST_MEMORY:
+        over.append(f"had in memory {meter.peak / 1e9:.2f} GB, more than {MOST_MEMORY / 1e9:g} GB; {meter.largest}")
+    if meter.work > MOST_WORK:
+        over.append(f"kept a processor busy for {meter.work:.0f} s, more than {MOST_WORK:g} s, with {meter.busiest}")
+    return [*(f"warning: the suite {each}" for each in over if whole), said]
 
 
 def changes(root: Path) -> dict[str, str] | None:
@@ -333,7 +352,7 @@ def _lives(process: psutil.Process) -> bool:
 def described(process: psutil.Process) -> str:
     """The number of a process, its command line, and the test that started it, as far as it says so."""
     try:
-        words = " ".join(process.cmdline())[:400] or process.name()
+        words = " ".join(" ".join(process.cmdline()).split())[:400] or process.name()
     except psutil.Error:
         words = "has ended meanwhile"
     test = (limits.environment(process) or {}).get(limits.CURRENT)

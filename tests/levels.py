@@ -11,6 +11,7 @@ of those that take two or more. ``--write-durations`` writes it anew; a group th
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -56,6 +57,11 @@ def pytest_configure(config: Config) -> None:
     if config.option.level is None:
         named = config.args_source not in (Config.ArgsSource.TESTPATHS, Config.ArgsSource.INVOCATION_DIR)
         config.option.level = "full" if named or config.option.keyword or config.option.markexpr else "usual"
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many processes again as processors: a third of its time a test waits, for Terraform or a training."""
+    return math.ceil(1.5 * (os.cpu_count() or 1))
 
 
 def pytest_report_header(config: Config) -> str:

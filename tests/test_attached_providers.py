@@ -18,7 +18,12 @@ from sagefit.paths import home
 from sagefit.toolchain import terraform_binary, terraform_environment
 from terraform import attached
 
-pytestmark = pytest.mark.xdist_group("attached")
+pytestmark = [
+    pytest.mark.xdist_group("attached"),
+    pytest.mark.of_files(
+        "tests/terraform/*attached*.py", "tests/terraform/in_path.py", "tests/test_attached_providers.py"
+    ),
+]
 
 MAIN = """
 terraform {

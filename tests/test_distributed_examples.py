@@ -22,6 +22,9 @@ from torch_environment import torch_python
 
 EXAMPLES = ROOT / "examples"
 DIGITS = EXAMPLES / "quickstart" / "data"
+OF_FILES = pytest.mark.of_files(
+    "examples/**/*.py", "examples/quickstart/data", "python/sagefit/cloud/images", "tests/test_distributed_examples.py"
+)
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 #: Without a buffer, as in SageMaker's images.
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
@@ -58,6 +61,7 @@ def test_ranks_write_a_line_in_one_piece() -> None:
         assert "print" not in names, path
 
 
+@OF_FILES
 def test_two_ranks_learn_as_one_with_the_same_batch(tmp_path: Path) -> None:
     alone = ranks(1, "distributed", tmp_path / "one", "--epochs", "2", "--batch_size", "64")
     together = ranks(2, "distributed", tmp_path / "two", "--epochs", "2", "--batch_size", "32")
@@ -107,6 +111,7 @@ class _Trap:
         return os.mkdir, (str(self.folder),)
 
 
+@OF_FILES
 def test_fsdp_refuses_a_checkpoint_that_calls_a_function(tmp_path: Path) -> None:
     (tmp_path / ".metadata").write_bytes(pickle.dumps(_Trap(tmp_path / "ran")))
     command = [torch_python(), "-c", READ, str(EXAMPLES / "fsdp" / "code"), str(tmp_path)]

@@ -17,6 +17,10 @@ import pytest
 import leftovers
 import second_try
 
+pytestmark = pytest.mark.of_files(
+    "tests/leftovers.py", "tests/limits.py", "tests/second_try.py", "tests/test_leftovers.py", "requirements-dev.lock"
+)
+
 HERE = Path(__file__).parent
 PROC = Path("/proc/self/io").exists()
 CONFTEST = """
@@ -50,6 +54,13 @@ def test_it(tmp_path):
     subprocess.run([sys.executable, "-c", leave, slow, str(tmp_path / "other")], check=True)
     use = "held = b'x' * 300_000_000; time.sleep(2)"
     subprocess.run([sys.executable, "-c", "import time; " + use], check=True)
+"""
+WORKS = """
+import subprocess, sys
+
+def test_it():
+    work = "import time\\nwhile time.process_time() < 1: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
 """
 COST = r"this session wrote (\d+\.\d\d) GB and had at most (\d+\.\d\d) GB of memory in use"
 
@@ -274,10 +285,16 @@ def test_what_a_session_costs_is_said(project: Project) -> None:
 def test_limits_are_those_of_the_whole_suite_and_warn(project: Project) -> None:
     with (project.root / "conftest.py").open("a") as file:
         file.write("leftovers.MOST_WRITTEN, leftovers.MOST_MEMORY = -1, -1\n")
-    code, said = project.run(CLEAN)
+        file.write("leftovers.MOST_WORK, leftovers.PAUSE = 0, 0.05\n")
+    code, said = project.run(WORKS, "-n", "1")
     assert code == 0
-    for what in ("wrote", "had in memory") if PROC else ():
-        assert re.search(rf"^warning: the suite {what} \d.\d\d GB, more than -1e-09 GB$", said, re.MULTILINE)
+    test = r"of test_it.py::test_it \(call\)\)"
+    for what in (
+        r"wrote \d.\d\d GB, more than -1e-09 GB",
+        r"had in memory \d.\d\d GB, more than -1e-09 GB; \d.\d\d GB of it: \d+: .*",
+        rf"kept a processor busy for \d+ s, more than 0 s, with \d+: .*process_time.* \({test}",
+    ):
+        assert bool(re.search(rf"^warning: the suite {what}$", said, re.MULTILINE)) == PROC, said
     for chosen in (["-k", "it"], ["test_it.py"], ["-m", "not slow"]):
         code, said = project.run(CLEAN, *chosen)
         assert (code, "warning: the suite" in said, bool(re.search(COST, said))) == (0, False, PROC)

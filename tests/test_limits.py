@@ -12,6 +12,8 @@ import pytest
 
 import limits
 
+pytestmark = pytest.mark.of_files("tests/limits.py", "tests/test_limits.py", "requirements-dev.lock")
+
 CONFTEST = """
 import limits
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer

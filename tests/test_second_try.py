@@ -11,6 +11,8 @@ import pytest
 
 import second_try
 
+pytestmark = pytest.mark.of_files("tests/second_try.py", "tests/test_second_try.py", "requirements-dev.lock")
+
 HERE = Path(__file__).parent
 CONFTEST = "from second_try import pytest_collectreport, pytest_runtest_logreport, pytest_sessionfinish\n"
 TESTS = """

@@ -5,29 +5,37 @@ Each rule of a module has a run that fires it and no other, so that a rule that 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import hcl2
 import pytest
+from _pytest.mark import ParameterSet
 
 from checkout import copy_tree
 from sagefit.paths import ROOT
 from terraform import proven
-from terraform.rules import rules_of
+from terraform.rules import Rule, rules_of
 from terraform.runs import TestFile, missed_rules, refused_plans, test_files, wrong_first_refusals
 
 FILES = test_files(ROOT)
 ACCEPTING = [file for file in FILES if file.acceptances]
 # What the runs plan: all modules and both roots, by their paths from the top.
 SUBJECTS = sorted([".", "job", *(str(folder.relative_to(ROOT)) for folder in (ROOT / "modules").iterdir())])
-RULES = {subject: rules_of(ROOT / subject) for subject in SUBJECTS}
 # A file that several modules have, so that each is whole when it is copied alone. The first of them has its runs.
 SHARED = sorted(ROOT.glob("modules/*/context.tf"))
 
 
 pytestmark = pytest.mark.xdist_group("terraform")
+
+
+@cache
+def rules(subject: str) -> list[Rule]:
+    """The rules of a module."""
+    return rules_of(ROOT / subject)
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +53,25 @@ def test_every_module_is_planned(subject: str) -> None:
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_messages_tell_rules_apart(subject: str) -> None:
-    assert len(set(RULES[subject])) == len(RULES[subject])
+    assert len(set(rules(subject))) == len(rules(subject))
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_messages_name_the_knob(subject: str) -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in (ROOT / subject).glob("*.tf"))
     knobs = "|".join(re.findall(r'^variable "(\w+)"', text, re.MULTILINE))
-    for rule in RULES[subject]:
+    for rule in rules(subject):
         assert re.search(rf"\b({knobs})\b", rule.message), rule
 
 
-@pytest.mark.parametrize("file", ACCEPTING, ids=lambda file: str(file.path))
+def _accepting(file: TestFile) -> ParameterSet:
+    """What a file's runs plan decides what they show, and their file does."""
+    subjects = {os.path.normpath(file.root / run.source) for run in file.acceptances}
+    marks = pytest.mark.of_files(*proven.decided_by(*subjects), str(file.path))
+    return pytest.param(file, marks=marks, id=str(file.path))
+
+
+@pytest.mark.parametrize("file", [_accepting(file) for file in ACCEPTING])
 def test_runs_that_expect_a_plan(tree: Path, file: TestFile) -> None:
     assert (refused := refused_plans(tree, file)) == "", refused
 
@@ -68,7 +83,7 @@ def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str, requ
     if request.config.option.level == "full" or not proven.is_proven(subject):
         problems = missed_rules(tree, subject, rules_of(ROOT / subject, without=elsewhere), FILES)
     else:
-        problems = wrong_first_refusals(tree, subject, RULES[subject], FILES)
+        problems = wrong_first_refusals(tree, subject, rules(subject), FILES)
     assert not problems, "\n".join(problems)
 
 

@@ -20,6 +20,9 @@ from sagefit.paths import ROOT
 from torch_environment import torch_python
 
 EXAMPLES = ROOT / "examples"
+OF_FILES = pytest.mark.of_files(
+    "examples/**/*.py", "examples/data/handbook", "python/sagefit/cloud/images", "tests/test_training_examples.py"
+)
 SMALL = ["--layers", "1", "--hidden_size", "32", "--max_seq_length", "128"]
 
 
@@ -49,6 +52,7 @@ def trained(folder: Path, example: str, *runs: list[str]) -> list[tuple[dict[str
     ]
 
 
+@OF_FILES
 def test_accumulated_batches_give_the_losses_of_the_large_one(tmp_path: Path) -> None:
     def parts(micro_batch: int, accumulation: int, name: str) -> list[str]:
         sizes = ["--per_device_train_batch_size", str(micro_batch), "--gradient_accumulation_steps", str(accumulation)]
@@ -74,6 +78,7 @@ def test_accumulated_batches_give_the_losses_of_the_large_one(tmp_path: Path) ->
     assert len(resumed[0]["losses"]) == steps * 3 // 2
 
 
+@OF_FILES
 def test_checkpointing_gives_the_same_losses(tmp_path: Path) -> None:
     def words(switch: str) -> list[str]:
         short = ["--layers", "2", "--batch_size", "4", "--max_steps", "4"]
@@ -83,6 +88,7 @@ def test_checkpointing_gives_the_same_losses(tmp_path: Path) -> None:
     assert checkpointed[0]["losses"] == pytest.approx(without[0]["losses"], rel=1e-5)
 
 
+@OF_FILES
 def test_autocast_halves_what_matrix_products_save(tmp_path: Path) -> None:
     def words(precision: str) -> list[str]:
         wide = ["--layers", "3", "--hidden_size", "128", "--max_seq_length", "64", "--batch_size", "4"]

@@ -13,6 +13,10 @@ import pytest
 from sagefit.paths import ROOT
 from unchanged import digest, files
 
+pytestmark = pytest.mark.of_files(
+    "tests/unchanged.py", "tests/levels.py", "tests/test_unchanged.py", "requirements-dev.lock"
+)
+
 TESTS = """
 import pathlib
 import pytest

@@ -1,9 +1,10 @@
 """Tests that show the same again while some files do not change run in the level ``full`` alone.
 
 ``@pytest.mark.of_files("python/sagefit/memory", "docs/accuracy.md")`` says which files and folders decide what a test
-shows. ``unchanged.json`` has the digest of these files, and of Python's version, with which the test last passed. As
-long as the digest is the same, the levels below ``full`` leave the test out. ``--write-proven`` keeps the digests of
-the tests that pass.
+shows. ``unchanged.json`` has the digest of these files, and of the versions of Python and Terraform, with which the
+test last passed. As long as the digest is the same, the levels below ``full`` leave the test out. ``--write-proven``
+keeps the digests of the tests that pass: ``make test ARGS="--level usual -m of_files --write-proven"`` runs those that
+have changed, and no others.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ import os
 import re
 import sys
 from collections.abc import Generator, Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from sagefit.paths import home
+from sagefit.toolchain import terraform_binary, terraform_version
+
 _KEPT = "tests/unchanged.json"
 _MARK = "of_files"
+_TERRAFORMS = (".tf", ".hcl")
 _PASSED: dict[str, list[str]] = {}  # tests, and the files that decide
 
 
@@ -47,9 +53,12 @@ def files(paths: Iterable[str], root: Path) -> list[Path]:
 
 
 def digest(paths: Iterable[str], root: Path) -> str:
-    """A digest of this Python's version, and of the names and contents of these files."""
+    """A digest of these files' names and contents, and of the versions of what reads them: Python, and Terraform."""
     found = hashlib.sha256(f"{sys.version_info[:2]}".encode())
-    for file in files(paths, root):
+    decisive = files(paths, root)
+    if any(file.suffix in _TERRAFORMS for file in decisive):
+        found.update(str(terraform_version(terraform_binary(home()))).encode())
+    for file in decisive:
         found.update(f"{file.relative_to(root)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return found.hexdigest()
 
@@ -69,13 +78,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what was shown of the same files, when the levels have seen all tests: it may be a witness."""
     yield
     kept = _kept(config.rootpath)
+    now = cache(lambda paths: digest(paths, config.rootpath))  # of all tests that the same files decide
     left_out = set()
     for item in items:
         if marker := item.get_closest_marker(_MARK):
-            item.user_properties.append(
-                (_MARK, list(marker.args))
-            )  # a process of pytest-xdist sends it with the report
-            if config.option.level != "full" and kept.get(_name(item.nodeid)) == digest(marker.args, config.rootpath):
+            # A process of pytest-xdist sends it with the report.
+            item.user_properties.append((_MARK, list(marker.args)))
+            if config.option.level != "full" and kept.get(_name(item.nodeid)) == now(marker.args):
                 left_out.add(item)
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))

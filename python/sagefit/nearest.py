@@ -9,6 +9,8 @@ from difflib import SequenceMatcher
 _ALIKE = 0.75
 _SHORT = 3
 """Fewer letters than that are part of too many names."""
+_LONG = 256
+"""No name has more letters, and to compare many with one that has takes seconds."""
 
 
 def nearest(given: str, known: Iterable[str], most: int = 1) -> list[str]:
@@ -20,6 +22,8 @@ def nearest(given: str, known: Iterable[str], most: int = 1) -> list[str]:
     >>> nearest("fp16", ["bf16", "fp16-mixed"]), nearest("Instance-Type", ["instance_type"]), nearest("x", ["y"])
     (['fp16-mixed'], ['instance_type'], [])
     """
+    if len(given) > _LONG:
+        return []
     scored = [(_likeness(given, name), name) for name in known]
     good = sorted((-score, -_same_start(given, name), name) for score, name in scored if score >= _ALIKE)
     return [name for _, _, name in good[:most]]

@@ -231,7 +231,8 @@ def prepare(aws: Aws) -> None:
     BASES["kms:ScheduleKeyDeletion"]["KeyId"] = aws.client("kms").create_key()["KeyMetadata"]["KeyId"]
     aws.client("stepfunctions").create_state_machine(**BASES["stepfunctions:CreateStateMachine"])
     for rule in ("ledger", "ledger-empty"):
-        aws.client("events").put_rule(Name=rule, EventPattern='{"source": ["aws.states"]}')
+        # Its target is a machine: one that started at its own end would never rest.
+        aws.client("events").put_rule(Name=rule, EventPattern='{"source": ["aws.sagemaker"]}')
     aws.client("events").put_targets(**BASES["events:PutTargets"])
 
 

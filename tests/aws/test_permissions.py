@@ -17,7 +17,7 @@ from sagefit.iam.evaluate import Call
 from sagefit_cloud import permissions
 from sagefit_cloud.rules import Place
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 HERE = Place(ACCOUNT, REGION, "aws")
 _IAM_NAMES = {"stepfunctions": "states"}
 _MACHINE = BASES["stepfunctions:StartExecution"]["stateMachineArn"]

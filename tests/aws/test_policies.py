@@ -33,7 +33,7 @@ from proofs.planned import Planned
 from sagefit import checkov, environments
 from sagefit.paths import ROOT
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 # Where a plan holds policies, and of which kind they are; None is what is called a policy and is none of IAM's.
 KINDS: dict[tuple[str, str], Kind | None] = {

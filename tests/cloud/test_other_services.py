@@ -11,8 +11,13 @@ from botocore.exceptions import ClientError
 
 from cloud.aws_user import IMAGE, ROLE, Aws
 from sagefit.cloud.calls import kind_of, read_calls
+from sagefit.cloud.paths import cloud_home
 
 ALWAYS = {"Variable": "$", "IsPresent": True, "Next": "a"}
+
+
+def policy(statement: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def machine(aws: Aws, name: str, states: dict[str, Any], start: str) -> str:
@@ -235,6 +240,29 @@ def test_the_server_listens_on_loopback_only(aws: Aws) -> None:
     listening = [c for c in psutil.Process(now.pid).net_connections("inet") if c.status == psutil.CONN_LISTEN]
     assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
     assert aws.endpoint == f"http://127.0.0.1:{listening[0].laddr.port}"
+
+
+def test_a_machine_that_starts_at_its_own_end_comes_to_rest(aws: Aws) -> None:
+    """On AWS it would not, and would cost money."""
+    iam, events, states = aws.client("iam"), aws.client("events"), aws.client("stepfunctions")
+    allow = {"Effect": "Allow", "Action": "states:StartExecution", "Resource": "*"}
+    trust = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = iam.create_role(RoleName="again", AssumeRolePolicyDocument=policy(trust))["Role"]["Arn"]
+    iam.put_role_policy(RoleName="again", PolicyName="again", PolicyDocument=policy(allow))
+    again = machine(aws, "again", {"a": {"Type": "Pass", "End": True}}, "a")
+    pattern = {"source": ["aws.states"], "detail": {"stateMachineArn": [again], "status": ["SUCCEEDED"]}}
+    events.put_rule(Name="again", EventPattern=json.dumps(pattern))
+    transformer = {"InputPathsMap": {"name": "$.detail.name"}, "InputTemplate": '{"after": "<name>"}'}
+    target = {"Id": "again", "Arn": again, "RoleArn": role, "InputTransformer": transformer}
+    events.put_targets(Rule="again", Targets=[target])
+    execute(aws, again, "first")
+    log = cloud_home() / "cloud.log"
+    said = f"{again} is not started: its runs start each other without end"
+    deadline = time.monotonic() + 60
+    while said not in log.read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert len(states.list_executions(stateMachineArn=again)["executions"]) == 1 + 16
 
 
 def test_rules_hear_of_jobs_and_runs(aws: Aws) -> None:

@@ -22,6 +22,10 @@ pytestmark = pytest.mark.xdist_group("consumer")
 
 _PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 _SCRIPT = re.findall(r"```shell\n(.*?)```", _PAGE, flags=re.DOTALL)
+_OF_FILES = pytest.mark.of_files(
+    *("*.tf", "modules", "policies", "docs/policies.md", "tests/consumer"),
+    *("python/sagefit/checkov.py", "requirements-checkov.lock"),
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def test_the_repository_is_formatted_and_valid(team: Team) -> None:
     assert {diagnostic["summary"] for diagnostic in found["diagnostics"]} <= {"Backend configuration ignored"}
 
 
+@_OF_FILES
 def test_good_settings_pass(team: Team) -> None:
     team.plan("good")
     done = team.judge()
@@ -87,6 +92,7 @@ def test_good_settings_pass(team: Team) -> None:
     assert skipped
 
 
+@_OF_FILES
 def test_bad_settings_fail(team: Team) -> None:
     team.plan("bad")
     done = team.judge()

@@ -66,7 +66,7 @@ class World:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """What ``make demo`` does, in a folder of its own."""
     sagefit = Sagefit(tmp_path_factory.mktemp("world") / "home", CLOUD="local")
@@ -84,7 +84,7 @@ def nowhere(tmp_path: Path) -> Sagefit:
     return Sagefit(tmp_path / "home", CLOUD="local")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def scratch(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an applied job, for tests that change it; ``src/train.py`` beside it is its script."""
     job = write_job(tmp_path_factory.mktemp("scratch"), {"name": "scratch"})

@@ -1,13 +1,17 @@
-"""Every job of the examples is valid, freshly rendered, and planned by the real Terraform and the real AWS provider."""
+"""Every job of the examples is valid, freshly rendered, and planned by the real Terraform and the real AWS provider.
+
+The usual level plans those that use, together, every field that an example uses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from examples.promises import EXAMPLES, PROMISED
 from plans.cases import Case
@@ -20,7 +24,7 @@ from sagefit.paths import PLATFORMS
 from sagefit.planning import plan
 from sagefit.planning.rendered import check_rendered
 
-pytestmark = pytest.mark.xdist_group("examples-plans")
+pytestmark = pytest.mark.xdist_group("plans")  # one at a time: each takes a gigabyte
 
 SCHEDULED = "scheduled"  # what its schedule starts is looked at here
 MACHINE = "module.job.aws_sfn_state_machine.this"
@@ -43,12 +47,37 @@ class Given(Case):
         return self.text
 
 
-def cases() -> Iterator[Given]:
-    """The platforms that the examples name, and their jobs."""
-    jobs: dict[str, tuple[Job, str]] = {}
+def fields(value: object, place: str = "") -> Iterator[str]:
+    """The fields of a job file that are given, by their place; what the user names is not part of it."""
+    if isinstance(value, BaseModel):
+        for name in sorted(value.model_fields_set):
+            yield f"{place}.{name}"
+            yield from fields(getattr(value, name), f"{place}.{name}")
+    elif isinstance(value, (dict, list, tuple)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from fields(each, place)
+
+
+def chosen() -> set[str]:
+    """Few of the examples that use all fields that one of them uses: again and again that with the most new ones."""
+    used: dict[str, set[str]] = {}
     for name, example in EXAMPLES.items():
+        with suppress(SagefitError):
+            used[name] = set(fields(load_job(str(example.path))))
+    found, left = {SCHEDULED}, set().union(*used.values()) - used.get(SCHEDULED, set())
+    while left:
+        best = max(used, key=lambda name: len(used[name] & left))
+        found.add(best)
+        left -= used[best]
+    return found
+
+
+def cases(names: Collection[str]) -> Iterator[Given]:
+    """The platforms that these examples name, and their jobs."""
+    jobs: dict[str, tuple[Job, str]] = {}
+    for name in names:
         with suppress(SagefitError):  # its own tests say what is wrong with it, and the others go on
-            job = load_job(str(example.path))
+            job = load_job(str(EXAMPLES[name].path))
             jobs[name] = job, plan(job).text
     for platform in {job.platform for job, _ in jobs.values()}:
         variables = PLATFORMS / f"{platform}.tfvars"
@@ -57,11 +86,16 @@ def cases() -> Iterator[Given]:
         yield Given(f"job/{name}", text)
 
 
+_CHOSEN = chosen()
+_FULL = pytest.mark.full(witness=f"tests/examples/test_plans.py::test_the_job_is_planned[{SCHEDULED}]")
+
+
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Every job as it is planned: one start of the provider for all."""
+def plans(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+    """Every job as it is planned: one start of the provider for all that this session looks at."""
+    names = list(EXAMPLES) if request.config.option.level == "full" else sorted(_CHOSEN)
     with embedded_cloud(tmp_path_factory.mktemp("cloud")) as environment:
-        return plan_all(list(cases()), tmp_path_factory.mktemp("tree"), environment)
+        return plan_all(list(cases(names)), tmp_path_factory.mktemp("tree"), environment)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -69,7 +103,9 @@ def test_the_rendered_file_is_up_to_date(name: str) -> None:
     check_rendered(plan(load_job(str(EXAMPLES[name].path))))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in _CHOSEN else _FULL, id=name) for name in EXAMPLES]
+)
 def test_the_job_is_planned(name: str, plans: dict[str, dict[str, Any]]) -> None:
     planned, job = plans[f"job/{name}"], load_job(str(EXAMPLES[name].path))
     machine = planned["values"][MACHINE]

@@ -19,14 +19,14 @@ _USUAL = ("disk", "distributed", "spot-checkpoints", "data-modes/data-modes-pipe
 
 
 def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:
-    """The usual ones share a cloud; of the others the plan is looked at."""
+    """The usual ones share a cloud."""
     if name in _USUAL:
         return [pytest.mark.xdist_group("examples-0")]
-    planned = pytest.mark.full(witness=f"tests/examples/test_plans.py::test_the_job_is_planned[{name}]")
-    return [pytest.mark.xdist_group(f"examples-{index % _CLOUDS}"), planned]
+    witness = f"tests/examples/test_runs.py::test_the_example_keeps_its_promises[{_USUAL[0]}]"
+    return [pytest.mark.xdist_group(f"examples-{index % _CLOUDS}"), pytest.mark.full(witness=witness)]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """One cloud with one platform for all the examples that a process runs."""
     with Stage.open(list(TESTED.values())) as opened:

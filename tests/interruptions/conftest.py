@@ -10,7 +10,7 @@ import pytest
 from interruptions.ground import Ground
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """An embedded cloud behind a gate, and checkouts with a small root."""
     with Ground.prepared(tmp_path_factory.mktemp("ground")) as prepared:

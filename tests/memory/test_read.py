@@ -446,7 +446,7 @@ def test_a_trace_may_say_what_is_trained(tmp_path: Path) -> None:
         ("resnett50", "resnet50"),
         ("xyzzy", "its config.json"),
         ("", "its config.json"),
-        ("x" * 5000, "its config.json"),
+        pytest.param("x" * 5000, "its config.json", id="long"),
         ({"family": "vision", "name": "resnett50"}, "resnet50"),
     ],
 )

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,17 @@ def cloud(folder: Path) -> Iterator[dict[str, str]]:
         "NO_COLOR": "1",
         "PATH": f"{terraform_binary(home()).parent}:{found['PATH']}",
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SAGEFIT_HOME", str(folder))
-        control.up()
-        try:
-            yield control.clean_environment(found)
-        finally:
-            control.down()
+
+    def at_home(act: Callable[[], Any]) -> Any:
+        with pytest.MonkeyPatch.context() as patch:  # no longer: what is installed in our own home is used meanwhile
+            patch.setenv("SAGEFIT_HOME", str(folder))
+            return act()
+
+    at_home(control.up)
+    try:
+        yield at_home(lambda: control.clean_environment(found))
+    finally:
+        at_home(control.down)
 
 
 def publish(document: Mapping[str, Any], environment: Mapping[str, str]) -> None:

@@ -16,7 +16,13 @@ from policies.canary import canary, resources
 from policies.planned import CHECKS, OWN_MODULES, PLANTED_MODULES, only, plan
 from sagefit.checkov import POLICIES, Finding, scan
 
-pytestmark = pytest.mark.xdist_group("policies")
+pytestmark = [
+    pytest.mark.xdist_group("policies"),
+    pytest.mark.of_files(
+        *("*.tf", "job", "jobs", "modules", "policies", "examples/platforms", "tests/policies", "tests/checkout.py"),
+        *("python/sagefit/checkov.py", "requirements-checkov.lock"),
+    ),
+]
 
 Plan = dict[str, Any]
 

@@ -19,7 +19,7 @@ from proofs.machine import problems
 from proofs.planned import JOBS, Planned
 from sagefit.machine.graph import submits
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 MAX_DEFINITION, MAX_REQUEST = 1_048_576, 262_144  # bytes
 Definition = dict[str, Any]

@@ -14,7 +14,7 @@ from proofs.job_at_limits import ATTEMPTS, NAME
 from proofs.planned import JOBS, Planned
 from sagefit.planning.cost import REPEATS
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 # https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 MAX_EVENTS, MAX_STATE_BYTES, MAX_CAUSE = 25_000, 262_144, 32_768

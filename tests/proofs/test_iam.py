@@ -17,7 +17,7 @@ from proofs.planned import JOBS, Planned
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 Policies = list[dict[str, Any]]
 ROLES = {"minimal": "minimal.module.platform.module.role", "private": "private.module.role"}

@@ -18,7 +18,7 @@ from proofs.planned import Planned
 from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 Command = Callable[..., str]
 

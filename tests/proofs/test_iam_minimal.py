@@ -14,7 +14,7 @@ from proofs.test_iam import OWN_JOB, OWN_ROLE, PLATFORMS, ROLES, of_a_job
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 Policies = list[dict[str, Any]]
 # Says twice what ArnEquals on the same key says: it does not hold for an absent key either.

@@ -13,7 +13,7 @@ from proofs.test_iam_minimal import changes
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 JOB = "steps"
 # Says twice what ArnEquals on the same key says: it does not hold for an absent key either.

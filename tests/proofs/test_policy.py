@@ -16,7 +16,7 @@ from proofs.planned import Planned
 from sagefit.iam.evaluate import Call, Context, allows
 from sagefit.machine.graph import submits
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:training-job"
 

@@ -11,7 +11,7 @@ import pytest
 from proofs.planned import Planned
 from scenarios.walker import CallError, walk
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 RUN = "steps-261121-120000"
 DONE: dict[str, Any] = {"ProcessingJobStatus": "Completed"}

@@ -17,7 +17,7 @@ from sagefit.planning import plan, worst_case_usd
 from sagefit.reviewing import as_json, markdown
 from sagefit_cloud import validation
 
-pytestmark = pytest.mark.xdist_group("proofs")
+pytestmark = pytest.mark.xdist_group("plans")
 
 JOB = ROOT / "examples" / "tuning" / "tuning.yaml"
 ARN = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/vendedlogs/states/x:*"

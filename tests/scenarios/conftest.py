@@ -115,7 +115,7 @@ class Cloud:
         return f"arn:aws:states:us-east-1:123456789012:{kind}:sagefit-dev-{job}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     """The cloud, the platform and the applied jobs of the table."""
     folder = tmp_path_factory.mktemp("scenarios")
@@ -136,7 +136,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         sagefit("cloud", "down")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hard(cloud: Cloud) -> Cloud:
     """The same, with the job whose script runs into trouble."""
     cloud.apply("hard")
@@ -155,7 +155,7 @@ def _raise_quota(quotas: Any) -> None:
             )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def runs(cloud: Cloud) -> Cloud:
     """The same, with a run of every scenario started."""
     for index, scenario in enumerate(SCENARIOS):

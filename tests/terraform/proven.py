@@ -31,6 +31,13 @@ def is_proven(subject: str) -> bool:
     return _kept().get(subject) == digest(subject)
 
 
+def decided_by(*subjects: str) -> list[str]:
+    """What decides what a plan of these modules is, by its path from the top: the modules, and what they call."""
+    folders = sorted({folder for subject in subjects for folder in _called(ROOT / subject)})
+    own = ["*.tf" if folder == ROOT else str(folder.relative_to(ROOT)) for folder in folders]
+    return [*own, f"{_HERE}/ru*.py"]
+
+
 def digest(subject: str, root: Path = ROOT) -> str:
     """A digest of all that decides which rules fire: the module, what it calls, its runs, and Terraform."""
     found = hashlib.sha256(str(terraform_version(terraform_binary(home()))).encode())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from moto.core import utils
 
 from sagefit.cloud.faults import Faults
 from sagefit_cloud.executor import Executor
@@ -11,6 +15,8 @@ from sagefit_cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, s
 
 def install(executor: Executor, faults: Faults, contents: Path) -> None:
     """Put all extensions in place; to be called before the first request. ``contents``: a folder for S3's objects."""
+    models: Any = utils
+    models.create_loader = cache(models.create_loader)  # it would look for all services anew for each model
     stepfunctions.install()
     cloudwatch.install()
     s3.install(contents)
