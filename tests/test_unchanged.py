@@ -81,6 +81,15 @@ def test_files_that_are_not_there_are_an_error() -> None:
         files(["README.md", "gone.csv"], ROOT)
 
 
+def test_what_tools_leave_behind_does_not_count(checkout: Path) -> None:
+    before = digest(["data"], checkout)
+    for name in (".terraform.lock.hcl", ".terraform/modules.json", "__pycache__/one.pyc"):
+        (checkout / "data" / name).parent.mkdir(exist_ok=True)
+        (checkout / "data" / name).touch()
+    assert digest(["data"], checkout) == before
+    assert files(["data/.terraform.lock.hcl"], checkout) == [checkout / "data/.terraform.lock.hcl"]
+
+
 def test_names_count_too(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
     before = digest(["?"], tmp_path)

@@ -41,15 +41,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def files(paths: Iterable[str], root: Path) -> list[Path]:
-    """The files that some paths, folders and patterns of a checkout stand for. Raises ValueError where one has none."""
+    """The files that some paths, folders and patterns of a checkout stand for. Raises ValueError where one has none.
+
+    Hidden files in folders do not count, nor what Python compiles: what runs here leaves both behind.
+    """
     found: set[Path] = set()
     for path in paths:
-        named = [at for place in root.glob(path) for at in ([place] if place.is_file() else place.rglob("*"))]
-        chosen = {at for at in named if at.is_file() and "__pycache__" not in at.parts}
+        chosen = {at for place in root.glob(path) for at in ([place] if place.is_file() else _below(place))}
         if not chosen:
             raise ValueError(f"of_files: {path} is no file of the checkout")
         found |= chosen
     return sorted(found)
+
+
+def _below(folder: Path) -> list[Path]:
+    found = ((at, at.relative_to(folder).parts) for at in folder.rglob("*") if at.is_file())
+    return [at for at, parts in found if not any(part.startswith(".") or part == "__pycache__" for part in parts)]
 
 
 def digest(paths: Iterable[str], root: Path) -> str:
