@@ -7,7 +7,9 @@ them. Needs neither torch nor Sagefit.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Row = dict[str, Any]
@@ -15,11 +17,11 @@ Row = dict[str, Any]
 CONFIGURATION = [
     *("kind", "model", "method", "lora_rank", "lora_targets", "base_dtype", "precision", "optimizer", "micro_batch"),
     *("sequence_length", "lengths", "image_size", "accumulation", "gradient_checkpointing", "attention", "sharding"),
-    *("world_size", "reshard", "load", "stack", "allocator", "trained_stages", "steps", "series"),
+    *("world_size", "reshard", "load", "stack", "allocator", "trained_stages", "steps", "series", "limit_gib"),
 ]
 MEASURED = [
-    *("outcome", "allocated_gib", "reserved_gib", "outside_gib", "static_gib", "forward_gib", "backward_gib"),
-    *("optimizer_gib", "step_seconds", "params", "trained", "gpu", "torch", "library"),
+    *("outcome", "retries", "allocated_gib", "reserved_gib", "outside_gib", "static_gib", "forward_gib"),
+    *("backward_gib", "optimizer_gib", "step_seconds", "params", "trained", "gpu", "torch", "library"),
 ]
 COLUMNS = CONFIGURATION + MEASURED
 
@@ -46,7 +48,9 @@ DEFAULTS: Row = {
     "allocator": "default",
     "trained_stages": "",
     "steps": 4,
+    "limit_gib": "",  # what the allocator may reserve once the model is there; empty: all there is
 }
+LIMITS = (1.02, 1.05, 1.1, 1.2)  # of what a run allocates at its peak where nothing limits it
 # Billions of parameters, for choosing and for sharing a GPU.
 SIZES = {
     "HuggingFaceTB/SmolLM2-135M": 0.135,
@@ -135,6 +139,55 @@ def configurations() -> Iterator[Row]:
         if key not in seen:
             seen.add(key)
             yield row
+
+
+def limited(measured: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    """Runs again with less memory than they reserved, and more than they allocated: do they live?
+
+    An allocator gives back what no tensor needs before a run dies, so what a run needs lies between the two.
+    """
+    for row in measured:
+        allocated, reserved = (float(row.get(f"{name}_gib") or 0) for name in ("allocated", "reserved"))
+        if not asked(row):
+            continue
+        configuration = {name: row.get(name, "") for name in CONFIGURATION}
+        numbers = {name: int(configuration[name]) for name in DEFAULTS if str(configuration[name]).isdigit()}
+        for limit in LIMITS:
+            if limit * allocated < reserved:
+                yield configuration | numbers | {"series": "limited", "limit_gib": f"{limit * allocated:.2f}"}
+
+
+def asked(row: Mapping[str, Any]) -> bool:
+    """Whether a measured run is asked how little memory it lives with.
+
+    Half of the runs drawn by lot and of the sharded ones, chosen by a checksum, with 1 to 40 GiB of tensors.
+    """
+    configuration = [str(row.get(name, "")) for name in CONFIGURATION]
+    if row.get("limit_gib") or row["series"] not in ("drawn", "sharded") or row["outcome"] != "ended":
+        return False
+    return zlib.crc32(repr(configuration).encode()) % 2 == 0 and 1 < float(row["allocated_gib"]) * LIMITS[0] < 40
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a run reserved where nothing limited it, and whether it lived with each of `LIMITS`.
+
+    All are multiples of what its tensors needed at the peak.
+    """
+
+    reserved: float
+    lives: dict[float, bool]
+
+
+def needed(rows: Sequence[Row]) -> Iterator[tuple[Row, Needed]]:
+    """Each run of ``rows`` that was asked how little memory it lives with, where all limits below were measured."""
+    known = {tuple(str(row[name]) for name in CONFIGURATION): row["outcome"] == "ended" for row in rows}
+    for row in filter(asked, rows):
+        again = [tuple(str(each[name]) for name in CONFIGURATION) for each in limited([row])]
+        if all(each in known for each in again):
+            lived = dict(zip(LIMITS, (known[each] for each in again), strict=False))
+            ratio = float(row["reserved_gib"]) / float(row["allocated_gib"])
+            yield row, Needed(ratio, {limit: lived.get(limit, True) for limit in LIMITS})
 
 
 def tries() -> Iterator[Row]:
@@ -421,7 +474,7 @@ def _speed() -> Iterator[Row]:
 
 def expected_gib(row: Row) -> float:
     """A rough guess of the peak in GiB, for sharing a GPU between runs; what it misses is repeated alone."""
-    return 0.6 * _guess(row)
+    return float(row["limit_gib"]) + 1 if row["limit_gib"] else 0.6 * _guess(row)
 
 
 def _guess(row: Row) -> float:

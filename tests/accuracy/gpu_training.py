@@ -39,8 +39,9 @@ _TRAINER_OPTIMIZERS = {
 class Meter:
     """Peaks of allocated memory by phase, of reserved memory, and of what the process holds beside the allocator."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, limit_gib: float) -> None:
         self.on = device != "cpu"
+        self.limit = limit_gib
         self.phase = "load"
         self.peaks: dict[str, int] = {}
         self.reserved = self.outside = self.static = 0
@@ -56,11 +57,14 @@ class Meter:
         self.phase = phase
 
     def loaded(self) -> None:
-        """The model is on the GPU: what its making left behind does not count."""
+        """The model is on the GPU: what its making left behind does not count, and from here on the limit holds."""
         if self.on:
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             self.static = torch.cuda.memory_allocated()
+            if self.limit:
+                _, total = torch.cuda.mem_get_info()
+                torch.cuda.set_per_process_memory_fraction(self.limit * GIB / total)
         self.enter("rest")
 
     def stepped(self) -> None:
@@ -83,6 +87,7 @@ class Meter:
             "outside_gib": round(self.outside / GIB, 4),
             "static_gib": round(self.static / GIB, 4),
             **{f"{name}_gib": round(self.peaks.get(name, 0) / GIB, 4) for name in ("forward", "backward", "optimizer")},
+            "retries": torch.cuda.memory_stats().get("num_alloc_retries", 0) if self.on else 0,
             "step_seconds": round(between[len(between) // 2], 4) if between else "",
         }
 
@@ -102,7 +107,7 @@ def train(row: Row) -> Row:
     torch.set_num_threads(2)
     if device == "cuda" and row["allocator"] == "expandable":
         torch.cuda.memory._set_allocator_settings("expandable_segments:True")
-    meter = Meter(device)
+    meter = Meter(device, float(row["limit_gib"] or 0))
     with _process_group(row):
         model, params = _model(row, device)
         (_by_trainer if row["stack"] in ("hf-trainer", "hf-liger") else _by_loop)(row, model, device, meter)

@@ -6,7 +6,7 @@ that time, ``--jobs N`` says how many runs share the GPU, ``--only TEXT`` takes 
 rows whose time counts, one after the other. ``--try`` makes a few small runs without a table, on a CPU too.
 
 A run is a process of its own: a CUDA context, an allocator that nobody has used. A run that dies of memory beside
-others is repeated alone.
+others, or whose allocator had to give memory back, is repeated alone.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from accuracy.gpu_rows import COLUMNS, CONFIGURATION, configurations, expected_gib, tries  # noqa: E402
+from accuracy.gpu_rows import COLUMNS, CONFIGURATION, configurations, expected_gib, limited, tries  # noqa: E402
 
 Row = dict[str, Any]
 
 SECONDS, GRACE = 150, 20  # of one run; of runs that have begun when time is up
+_FREE = 8  # GiB: a run that dies beside others although the GPU has this much died of its own limit
 FIRST = ("drawn", "allocator", "tokens")
 LIBRARIES = ("torch", "transformers.trainer", "peft")  # what most runs need
 
@@ -59,7 +60,7 @@ def main() -> None:
     kept = _read(arguments.out)
     wanted = [
         row
-        for row in configurations()
+        for row in (*configurations(), *limited(kept.values()))
         if identity(row) not in kept
         and arguments.only in " ".join(map(str, row.values()))
         and (row["series"] == "speed") == arguments.speed
@@ -70,12 +71,19 @@ def main() -> None:
     again: list[Row] = []
     jobs = 1 if arguments.speed else arguments.jobs
     for row, told in _measured(wanted, jobs, end):
-        if told.get("outcome") == "oom" and jobs > 1:
+        if jobs > 1 and _disturbed(row, told):
             again.append(row)
             continue
         _keep(arguments.out, kept, row | told)
     for row, told in _measured(again, 1, end):
         _keep(arguments.out, kept, row | told)
+
+
+def _disturbed(row: Row, told: Row) -> bool:
+    """Whether other runs on the GPU, not its own limit, took memory from a run: it died, or gave some back."""
+    if told["outcome"] == "oom":
+        return bool(told["free_gib"] < _FREE)
+    return not row["limit_gib"] and int(told.get("retries") or 0) > 0
 
 
 def identity(row: Row) -> tuple[str, ...]:
@@ -191,7 +199,9 @@ def _work(pipe: Any) -> None:
     try:
         told = train(row) | {"outcome": "ended"}
     except torch.cuda.OutOfMemoryError as error:
-        told = {"outcome": "oom", "error": str(error), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        free = torch.cuda.mem_get_info()[0] / 1024**3
+        told = {"outcome": "oom", "error": str(error), "free_gib": free, "gpu": torch.cuda.get_device_name()}
+        told |= {"torch": torch.__version__}
     except BaseException:  # a second try would fail again: it is told, and not in the table
         told = {"outcome": "failed", "error": traceback.format_exc()}
     pipe.send(told)

@@ -74,7 +74,12 @@ def gpu_runs() -> list[Run]:
 
     Rank 0 of several has no buffers of NCCL there, so a sharded run is compared by what the allocator reserves.
     """
-    return [_gpu_run(number, row) for number, row in enumerate(rows("gpu.csv"), 1) if not unsaid(row)]
+    return [_gpu_run(number, row) for number, row in enumerate(gpu_rows(), 1) if not unsaid(row)]
+
+
+def gpu_rows() -> list[dict[str, str]]:
+    """The rows of ``gpu.csv`` whose runs had all the memory that they asked for."""
+    return [row for row in rows("gpu.csv") if not row["limit_gib"]]
 
 
 def unsaid(row: dict[str, str]) -> str:

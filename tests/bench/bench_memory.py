@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from accuracy import baselines, falls, lomo, runs  # noqa: E402
+from accuracy import baselines, falls, gpu_rows, lomo, runs  # noqa: E402
 from accuracy.verdicts import verdicts  # noqa: E402
 from sagefit.memory import bounds, forget  # noqa: E402
 
@@ -76,17 +76,35 @@ def falls_table(found: Sequence[falls.Fall]) -> str:
     )
 
 
+def kind_of(row: dict[str, str]) -> str:
+    """The kind of run, by what an allocator sees of it."""
+    if row["kind"] != "text":
+        return row["kind"]
+    name = {"n": "one GPU", "d": "DDP", "f": "FSDP"}[row["sharding"][0]]
+    name += ", lengths vary" if row["lengths"] == "varied" else ""
+    return name + (", expandable segments" if row["allocator"] == "expandable" else "")
+
+
+def lived_table(rows: Sequence[dict[str, str]]) -> str:
+    """Which runs lived with how much memory for each byte of tensors at their peak, by kind of run."""
+    kinds: dict[str, list[gpu_rows.Needed]] = {}
+    for row, needed in gpu_rows.needed(rows):
+        kinds.setdefault(kind_of(row), []).append(needed)
+    return table(
+        ["runs of", "runs", "reserved / allocated, median", *(f"lived with {limit}" for limit in gpu_rows.LIMITS)],
+        [
+            [name, f"{len(each)}", f"{statistics.median(needed.reserved for needed in each):.2f}"]
+            + [percent(sum(needed.lives[limit] for needed in each) / len(each), 0) for limit in gpu_rows.LIMITS]
+            for name, each in sorted(kinds.items())
+        ],
+    )
+
+
 def held_table(rows: Sequence[dict[str, str]]) -> str:
     """What torch's allocator held for each byte of tensors at the peak, by kind of run."""
     kinds: dict[str, list[float]] = {}
     for row in rows:
-        if row["kind"] == "text":
-            name = {"n": "one GPU", "d": "DDP", "f": "FSDP"}[row["sharding"][0]]
-            name += ", lengths vary" if row["lengths"] == "varied" else ""
-            name += ", expandable segments" if row["allocator"] == "expandable" else ""
-        else:
-            name = row["kind"]
-        kinds.setdefault(name, []).append(float(row["reserved_gib"]) / float(row["allocated_gib"]))
+        kinds.setdefault(kind_of(row), []).append(float(row["reserved_gib"]) / float(row["allocated_gib"]))
     return table(
         ["runs of", "runs", "median", "p90", "largest"],
         [
@@ -112,7 +130,7 @@ def page() -> str:
     seen = lomo.vision_outcomes(runs.vision_runs())
     measured = runs.cpu_runs()
     on_cpu = lomo.cpu_outcomes(measured)
-    on_gpu = runs.rows("gpu.csv")
+    on_gpu = runs.gpu_rows()
     outside = [float(row["outside_gib"]) for row in on_gpu if row["world_size"] == "1"]
     unsaid = Counter(reason for row in on_gpu if (reason := runs.unsaid(row)))
     return TEMPLATE.format(
@@ -130,6 +148,7 @@ def page() -> str:
         gpu_unsaid=", ".join(f"{count} {reason}" for reason, count in unsaid.most_common()),
         gpu_software=" and ".join(sorted({f"{row['gpu']}, torch {row['torch']}" for row in on_gpu})),
         held=held_table(on_gpu),
+        lived=lived_table(runs.rows("gpu.csv")),
         outside=f"{min(outside):.2f} to {max(outside):.2f} GiB (median {statistics.median(outside):.2f})",
         cpu=score_table(lomo.cpu_scores(on_cpu)),
         cpu_above=above_list([o for o in on_cpu if o.run.measured > o.upper], digits=2),
@@ -223,6 +242,15 @@ has no buffers of NCCL, and they are compared without these. A job file cannot d
 Reserved over allocated at the peak, which the planner takes as 1.06 for what is not weights or optimizer state:
 
 {held}
+
+What the allocator holds beside tensors it gives back before a run dies, where it can. Half of the runs drawn by lot and
+of the sharded ones, chosen by a checksum, ran again with a limit (`set_per_process_memory_fraction`) of a multiple of
+what their tensors needed. The share that lived, runs that never reserve as much counted among them:
+
+{lived}
+
+On one GPU a run needs most of what it reserves; sharded runs, and those with expandable segments, can do with much
+less. A run that lived so freed and took memory anew, which costs time; how much was not measured.
 
 What a process held beside its allocator (CUDA context, kernels, libraries) was {outside}; the planner takes 1 GiB.
 

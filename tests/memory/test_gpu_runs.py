@@ -12,7 +12,8 @@ from accuracy import gpu_rows, runs
 from sagefit.cloud.images import environment
 from sagefit.memory.presets import presets
 
-ROWS = runs.rows("gpu.csv")
+EVERY = runs.rows("gpu.csv")
+ROWS = runs.gpu_rows()
 MEASURE = Path(runs.__file__).with_name("measure_gpu.py")
 # transformers 5 ties flan-t5's head to its embedding, which the checkpoint does not; of encoders a preset counts the
 # model below the head, and of GPT-2 all 1,024 positions.
@@ -20,9 +21,10 @@ COUNTED_OTHERWISE = {"google/flan-t5-base": 0.11, "distilbert/distilbert-base-un
 
 
 def test_every_row_is_a_run_that_the_program_would_make_and_stands_once() -> None:
-    known = {tuple(str(row[name]) for name in gpu_rows.CONFIGURATION) for row in gpu_rows.configurations()}
-    measured = [tuple(row[name] for name in gpu_rows.CONFIGURATION) for row in ROWS]
-    assert list(ROWS[0]) == gpu_rows.COLUMNS
+    planned = [*gpu_rows.configurations(), *gpu_rows.limited(ROWS)]
+    known = {tuple(str(row[name]) for name in gpu_rows.CONFIGURATION) for row in planned}
+    measured = [tuple(row[name] for name in gpu_rows.CONFIGURATION) for row in EVERY]
+    assert list(EVERY[0]) == gpu_rows.COLUMNS
     assert len(set(measured)) == len(measured)
     assert set(measured) <= known
 
@@ -35,6 +37,32 @@ def test_peaks_are_those_of_one_process() -> None:
         assert max(phases) <= allocated <= reserved, row
         assert float(row["static_gib"]) <= allocated, row
         assert 0 < float(row["outside_gib"]) < 2, row
+
+
+def test_a_run_that_lived_with_less_memory_lives_with_more() -> None:
+    asked = list(gpu_rows.needed(EVERY))
+    assert len(asked) > 90
+    for row, needed in asked:
+        lives = [needed.lives[limit] for limit in gpu_rows.LIMITS]
+        assert lives == sorted(lives), row
+        assert needed.lives[gpu_rows.LIMITS[-1]] or needed.reserved > gpu_rows.LIMITS[-1], row
+
+
+def test_a_limit_holds_and_changes_nothing_of_what_tensors_need() -> None:
+    free = {_without_limit(row): row for row in ROWS}
+    limited = [row for row in EVERY if row["limit_gib"]]
+    assert {row["outcome"] for row in limited} == {"ended", "oom"}
+    for row in limited:
+        alone = free[_without_limit(row)]
+        assert float(alone["allocated_gib"]) < float(row["limit_gib"]) < float(alone["reserved_gib"])
+        if row["outcome"] == "ended":
+            assert float(row["reserved_gib"]) <= float(row["limit_gib"]) + 0.01, row
+            assert float(row["allocated_gib"]) == pytest.approx(float(alone["allocated_gib"]), rel=0.02), row
+            assert int(row["retries"]) > 0, row
+
+
+def _without_limit(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in gpu_rows.CONFIGURATION if name not in ("limit_gib", "series"))
 
 
 @pytest.mark.parametrize("model", sorted({row["model"] for row in ROWS if row["kind"] == "text"}))
