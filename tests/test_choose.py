@@ -59,6 +59,38 @@ def test_the_verdict_keeps_head_room(point: float, upper: float, expected: str) 
     assert verdict(estimate(point, upper), 10.0, 0.10) == expected
 
 
+@pytest.mark.parametrize(
+    ("point", "upper", "spare", "expected"),
+    [(8, 9, 4, "FITS"), (8, 10, 4, "RISKY"), (12, 14, 4, "RISKY"), (13, 15, 4, "RISKY"), (13.1, 15, 4, "OOM")],
+)
+def test_what_the_allocator_gives_back_makes_no_run_oom(
+    point: float, upper: float, spare: float, expected: str
+) -> None:
+    assert verdict(Estimate(point, upper, {"all": point}, "run", spare=spare), 10.0, 0.10) == expected
+
+
+def test_a_run_that_lives_with_less_is_told_so() -> None:
+    """An 8B model under FSDP on eight A10G: what its allocator would hold is too much, what its tensors need is not."""
+    work = Workload(
+        model=LLAMA, precision="bf16", stack="torchtune", sharding="zero3", sequence_length=1024, micro_batch=8
+    )
+    found = one("ml.g5.48xlarge", replace(work, gradient_checkpointing=True))
+    assert found.prediction
+    assert found.prediction.gpu
+    gpu = found.prediction.gpu
+    assert gpu.least < 0.9 * 22.0 < gpu.point
+    assert found.verdict == "RISKY"
+    assert found.reason == (
+        f"GPU memory: {gpu.point:.1f} of 19.8 GiB (22.0 usable, 10% kept free); "
+        f"it may live with {gpu.least:.1f}, and be slower"
+    )
+    too_large = one("ml.g5.12xlarge", replace(work, gradient_checkpointing=True))
+    assert too_large.prediction
+    assert too_large.prediction.gpu
+    assert too_large.verdict == "OOM"
+    assert too_large.reason.startswith(f"GPU memory: {too_large.prediction.gpu.least:.1f} is more than 19.8 GiB")
+
+
 @settings(deadline=None)
 @given(NEEDS, NEEDS, NEEDS, st.floats(0, 0.9))
 def test_less_need_or_more_memory_never_makes_it_worse(need: float, less: float, usable: float, room: float) -> None:

@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 40c736bc65dc3a4e
+# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 505b04032f2b249d
 
 name        = "fsdp-replicated"
 platform    = "dev"
@@ -17,7 +17,7 @@ resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 # A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
 attempts = [
   # 0: 2 x ml.m5.xlarge, at most 10 min. The type that the job file names
-  # FITS: at most 0.9 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The type that the job file names"
@@ -35,7 +35,7 @@ attempts = [
     memory_percent = 6.4
   },
   # 1: 2 x ml.m5.xlarge, at most 10 min. 60 GB of disk instead of 30
-  # FITS: at most 0.9 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
   {
     name                = "larger-volume"
     reason              = "60 GB of disk instead of 30"
@@ -47,7 +47,7 @@ attempts = [
     memory_percent      = 6.4
   },
   # 2: 2 x ml.m6i.xlarge, at most 10 min. Another pool of capacity with no less memory, at the nearest price
-  # FITS: at most 0.9 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
+  # FITS: at most 1.0 of 14.8 GiB per host (6%); 0.46 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Another pool of capacity with no less memory, at the nearest price"
@@ -60,7 +60,7 @@ attempts = [
     memory_percent      = 6.4
   },
   # 3: 2 x ml.r6i.xlarge, at most 10 min. 30 GiB of usable host memory instead of 15
-  # FITS: at most 0.9 of 29.6 GiB per host (3%); 0.60 USD an hour in us-east-1
+  # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.60 USD an hour in us-east-1
   {
     name                = "larger-host"
     reason              = "30 GiB of usable host memory instead of 15"

@@ -1,4 +1,4 @@
-# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 1989bd3230b24308
+# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 dedea074cc0728ab
 
 name        = "huggingface-full"
 platform    = "dev"
@@ -26,7 +26,7 @@ resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 # A run costs at most 0.20 USD in us-east-1; repeats after internal errors of AWS could add at most 0.41 USD.
 attempts = [
   # 0: ml.g4dn.2xlarge, at most 5 min. The type that the job file names
-  # FITS: at most 2.0 of 14.6 GiB per GPU (14%), 2.6 of 29.6 GiB per host (9%); 0.94 USD an hour in us-east-1
+  # FITS: at most 2.0 of 14.6 GiB per GPU (13%), 2.6 of 29.6 GiB per host (9%); 0.94 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The type that the job file names"
@@ -42,7 +42,7 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 13.9
+    memory_percent = 13.4
   },
   # 1: ml.g6.2xlarge, at most 5 min. Another pool of capacity with no less memory, at the nearest price. L4 with 22 GiB instead of T4 with 15 GiB
   # FITS: at most 2.0 of 22.0 GiB per GPU (9%), 2.6 of 29.6 GiB per host (9%); 1.22 USD an hour in us-east-1
@@ -54,10 +54,10 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 300
-    memory_percent      = 9.2
+    memory_percent      = 8.9
   },
   # 2: ml.g4dn.4xlarge, at most 5 min. 59 GiB of usable host memory instead of 30
-  # FITS: at most 2.0 of 14.6 GiB per GPU (14%), 2.6 of 59.2 GiB per host (4%); 1.50 USD an hour in us-east-1
+  # FITS: at most 2.0 of 14.6 GiB per GPU (13%), 2.6 of 59.2 GiB per host (4%); 1.50 USD an hour in us-east-1
   {
     name                = "larger-host"
     reason              = "59 GiB of usable host memory instead of 30"
@@ -66,7 +66,7 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 300
-    memory_percent      = 13.9
+    memory_percent      = 13.4
   },
   # 3: ml.g6.2xlarge, at most 5 min. 450 GB of NVMe disk instead of 225
   # FITS: at most 2.0 of 22.0 GiB per GPU (9%), 2.6 of 29.6 GiB per host (9%); 1.22 USD an hour in us-east-1
@@ -78,6 +78,6 @@ attempts = [
     spot                = false
     volume_size_gb      = 450
     max_runtime_seconds = 300
-    memory_percent      = 9.2
+    memory_percent      = 8.9
   },
 ]

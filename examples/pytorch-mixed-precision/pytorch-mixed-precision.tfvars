@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 c608e51d8f8c193a
+# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 e8c94fc9355ceb81
 
 name        = "pytorch-mixed-precision"
 platform    = "dev"
@@ -36,7 +36,7 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 4.4
+    memory_percent = 4.2
   },
   # 1: ml.m5.xlarge, at most 5 min. 60 GB of disk instead of 30
   # FITS: at most 0.6 of 14.8 GiB per host (4%); 0.23 USD an hour in us-east-1
@@ -48,7 +48,7 @@ attempts = [
     spot                = false
     volume_size_gb      = 60
     max_runtime_seconds = 300
-    memory_percent      = 4.4
+    memory_percent      = 4.2
   },
   # 2: ml.m6i.xlarge, at most 5 min. Another pool of capacity with no less memory, at the nearest price
   # FITS: at most 0.6 of 14.8 GiB per host (4%); 0.23 USD an hour in us-east-1
@@ -61,7 +61,7 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 300
     next                = { host_memory = "larger-host" }
-    memory_percent      = 4.4
+    memory_percent      = 4.2
   },
   # 3: ml.r6i.xlarge, at most 5 min. 30 GiB of usable host memory instead of 15
   # FITS: at most 0.6 of 29.6 GiB per host (2%); 0.30 USD an hour in us-east-1
@@ -73,6 +73,6 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 300
-    memory_percent      = 2.2
+    memory_percent      = 2.1
   },
 ]

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 880541b61421f30c
+# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 f48e13d90da6f827
 
 name        = "tensorflow-mixed-precision"
 platform    = "dev"
@@ -38,7 +38,7 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 3.4
+    memory_percent = 3.3
   },
   # 1: ml.m5.2xlarge, at most 10 min. 60 GB of disk instead of 30
   # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
@@ -50,7 +50,7 @@ attempts = [
     spot                = false
     volume_size_gb      = 60
     max_runtime_seconds = 600
-    memory_percent      = 3.4
+    memory_percent      = 3.3
   },
   # 2: ml.m6i.2xlarge, at most 10 min. Another pool of capacity with no less memory, at the nearest price
   # FITS: at most 1.0 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1
@@ -63,7 +63,7 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 600
     next                = { host_memory = "larger-host" }
-    memory_percent      = 3.4
+    memory_percent      = 3.3
   },
   # 3: ml.r6i.2xlarge, at most 10 min. 59 GiB of usable host memory instead of 30
   # FITS: at most 1.0 of 59.2 GiB per host (2%); 0.60 USD an hour in us-east-1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from accuracy.runs import Run
+from accuracy.runs import Run, rows
 from sagefit.job.memory_model import Stack
 from sagefit.memory import GIB, Transformer, Vision, bounds, forget, vision, vision_fit
 from sagefit.memory.overhead import peak
@@ -111,13 +111,31 @@ def gpu_scores(found: Sequence[Outcome]) -> dict[str, Score]:
     drawn = [outcome for outcome in found if outcome.run.drawn]
     return {
         **{name: score(each) for name, each in sorted(members.items())},
-        "drawn by lot": score(drawn),
+        **({"drawn by lot": score(drawn)} if drawn else {}),
         "all": score(found),
     }
 
 
+def source_scores(found: Sequence[Outcome]) -> dict[str, Score]:
+    """Outcomes by source, and of all of them."""
+    members: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in found:
+        members[outcome.run.source].append(outcome)
+    return {**{name: score(each) for name, each in sorted(members.items())}, "all": score(found)}
+
+
+def at_first_sight(table: str, runs: Sequence[Run]) -> list[Outcome]:
+    """The runs of a table as the planner predicted them before anybody had looked at them.
+
+    A prediction that was made before counts once; it is kept in ``first_sight.csv`` and never made again.
+    """
+    kept = {row["id"]: row for row in rows("first_sight.csv") if row["rows"] == table}
+    seen = [(run, kept[run.id]) for run in runs if run.id in kept]
+    return [Outcome(run, float(row["point_gib"]), float(row["bound_gib"])) for run, row in seen]
+
+
 def gpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
-    """Every run as the planner predicts it: neither its points nor its bounds were made with such runs."""
+    """Every run as the planner predicts it, with the bounds that it has."""
     points = [(run, run.comparable()) for run in runs]
     return [Outcome(run, point, point * bounds.gpu_ratio(run.workload)) for run, point in points]
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from job_files import auto_job
 from sagefit.memory import Placement, Transformer, Vision, Workload, predict, vision
 from sagefit.memory.presets import presets
+from sagefit.memory.read import described
 
 HERE = Path(__file__).parent
 # The published figure leaves these parts out: "reserved" is what torch's allocator holds, "active" what tensors use.
-LEFT_OUT = {"host": (), "device": (), "reserved": ("framework",), "active": ("framework", "allocator")}
+LEFT_OUT = {"host": (), "device": (), "reserved": ("framework",), "active": ("framework", "allocator", "pools")}
 
 SHAPE = ("params", "layers", "encoder_layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 
@@ -82,6 +85,28 @@ def gpu_rows() -> list[dict[str, str]]:
     return [row for row in rows("gpu.csv") if not row["limit_gib"]]
 
 
+def other_runs() -> list[Run]:
+    """Published runs that nobody looked at before their first score, each with the memory block that describes it.
+
+    Somebody else collected them and wrote the blocks. Sharding over several GPUs is FSDP or DDP there, as its row says.
+    """
+    return [_other_run(row) for row in rows("others.csv")]
+
+
+def _other_run(row: dict[str, str]) -> Run:
+    job = auto_job({"memory": json.loads(row["memory"]), "hyperparameters": None})
+    gpus = int(row["gpus"])
+    return Run(
+        id=row["id"],
+        source=row["source"],
+        model=row["model"],
+        metric=row["metric"],
+        measured=float(row["measured_gib"]),
+        workload=described(job),
+        placement=Placement(hosts=max(1, gpus // 8), gpus_per_host=min(gpus, 8), gpu=row["gpu"]),
+    )
+
+
 def unsaid(row: dict[str, str]) -> str:
     """Why a job file cannot describe a row of ``gpu.csv``; empty where it can."""
     if row["kind"] == "diffusion":
@@ -130,6 +155,7 @@ def _gpu_run(number: int, row: dict[str, str]) -> Run:
             **common,
             **_values(row, int, "sequence_length", "lora_rank", "world_size"),
             **_values(row, str, "method", "lora_targets", "base_dtype", "attention"),
+            expandable_segments=row["allocator"] == "expandable",
         )
     ranks = int(row["world_size"])
     metric, outside = ("reserved", 0.0) if ranks > 1 else ("device", float(row["outside_gib"]))

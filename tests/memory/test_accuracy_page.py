@@ -11,7 +11,13 @@ from unchanged import files
 
 # All that the figures are made of.
 FILES = (
-    *("docs/accuracy.md", "modules/training-job/limits.json", "tests/accuracy", "tests/bench/bench_memory.py"),
+    *(
+        "docs/accuracy.md",
+        "modules/training-job/limits.json",
+        "tests/accuracy",
+        "tests/bench/bench_memory.py",
+        "tests/job_files.py",
+    ),
     *("python/sagefit_launcher/__init__.py", "python/sagefit_launcher/__main__.py"),
     *(f"python/sagefit/{room}" for room in ("*.py", "catalog", "job", "memory", "planning")),
 )

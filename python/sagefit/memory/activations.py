@@ -42,14 +42,14 @@ def layer(model: Transformer, workload: Workload, profile: StackProfile, tower: 
     h, element = model.hidden, element_size(workload)
     q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
     norms = _norms(model, workload, profile)
+    adapted = _adapter_input(workload, profile)
     keys = 2 * (q if profile.repeat_kv and workload.attention != "flash" else kv)
     score = model.heads * _softmax(model, workload, profile) if is_eager(model, workload) else 0.0
     # q, k, v, the output (which the next linear layer needs too), and the log-sum-exp of the softmax.
     attention = element * (2 * q + keys) + 4.0 * model.heads + score * tower.length
-    width = model.ffn * model.experts_per_token + model.shared_ffn
-    mlp = element * (4 if model.gated else 2) * width
-    if adapts_attention_only(workload, profile):
-        mlp -= element * width  # the product feeds a frozen layer, which needs no input for its gradient
+    if adapted > element:
+        attention += adapted * q  # a copy of the attention's output
+    mlp = _mlp(model, workload, profile)
     masks = 2 * h if model.dropout else 0
     cross = 0.0
     if tower.other:
@@ -58,21 +58,80 @@ def layer(model: Transformer, workload: Workload, profile: StackProfile, tower: 
     return norms + attention + mlp + masks + cross
 
 
+def width(model: Transformer) -> int:
+    """Width of the MLP that a token sees."""
+    return model.ffn * model.experts_per_token + model.shared_ffn
+
+
+def _mlp(model: Transformer, workload: Workload, profile: StackProfile) -> float:
+    """What activation function, product and the last linear layer save.
+
+    A fused kernel keeps the outputs of the first layers only, and computes the activation again. A 4-bit layer of
+    bitsandbytes returns the dtype of its input, so outputs are fp32 where the stream is.
+    """
+    element = element_size(workload)
+    outputs = (2 if profile.fused_mlp else 3) if model.gated else 1
+    own = 4 if is_prepared(workload, profile) else element
+    saved = element if workload.method == "full" else _adapter_input(workload, profile)
+    if adapts_attention_only(workload, profile):
+        saved = 0.0  # the product feeds a frozen layer, which needs no input for its gradient
+    return float(own * outputs + saved) * width(model)
+
+
+def _adapter_input(workload: Workload, profile: StackProfile) -> float:
+    """Bytes that a LoRA adapter saves of each element of its input: with dropout a copy, and the mask."""
+    own = 4 if workload.precision == "bf16" and is_prepared(workload, profile) else element_size(workload)
+    return own + 1.0 if workload.method != "full" and profile.lora_dropout else float(own)
+
+
+def is_prepared(workload: Workload, profile: StackProfile) -> bool:
+    """Whether all that QLoRA does not quantize is fp32 (PEFT ``prepare_model_for_kbit_training``)."""
+    return workload.method == "qlora" and profile.float_embeddings
+
+
+def wide_stream(workload: Workload, profile: StackProfile) -> bool:
+    """Whether the residual stream is fp32 although layers compute in 16 bits: autocast over fp32 weights.
+
+    An embedding of fp32 begins it, and an RMS norm returns the dtype of its input. FSDP casts the embedding too.
+    """
+    if workload.precision == "fp32" or is_prepared(workload, profile):
+        return True
+    by_fsdp = profile.fsdp and workload.sharding != "none"
+    if not workload.precision.endswith("mixed") or profile.engine or workload.sharding == "zero3" or by_fsdp:
+        return False
+    if workload.method == "full":
+        return True
+    return workload.base_dtype == "fp32" or (workload.base_dtype == "default" and not profile.base_16_bit)
+
+
 def _norms(model: Transformer, workload: Workload, profile: StackProfile) -> float:
-    """Two norms: what each saves of its input, and its output, which the next linear layer saves.
+    """Two norms: what each saves of its input, and what the linear layers behind it save of its output.
 
     A frozen layer needs no input for its gradient, so under LoRA an RMS norm saves only the fp32 copy of its input,
-    and its output is saved for adapters alone.
+    and its output is saved for adapters alone. Where the stream is fp32, each layer saves a 16-bit copy of its own.
     """
     element, h = element_size(workload), model.hidden
-    outputs = 1 if adapts_attention_only(workload, profile) else 2
+    wide = wide_stream(workload, profile) and element == 2
+    readers = 3 if adapts_attention_only(workload, profile) else 3 + (2 if model.gated else 1)
+    adapted = _adapter_input(workload, profile)
+    if workload.method != "full" and adapted > element:
+        outputs = adapted * readers
+    elif wide:
+        outputs = float(element * readers)
+    else:
+        outputs = float(element * (1 if adapts_attention_only(workload, profile) else 2))
     if model.norm == "layer":
-        # Saves its input. Under autocast it runs in fp32 (4 in, 4 out), and the linear layer saves a 16-bit copy.
+        # Saves its input. Under autocast it runs in fp32, in and out, and linear layers save a 16-bit copy each.
         if workload.precision.endswith("mixed") and not profile.engine:
-            return 2.0 * 8 * h + 2 * outputs * h + 8
-        return float((2 + outputs) * element * h + 8)
-    own = profile.norm if element == 2 else 2.0 * element
-    return 2.0 * (own if workload.method == "full" else min(own, 4.0)) * h + outputs * element * h
+            return (2.0 * 4 + outputs) * h + 8
+        return (2 * element + outputs) * h + 8
+    if element == 4:
+        own = 2.0 * element
+    elif wide:
+        own = profile.norm + 2
+    else:
+        own = profile.norm
+    return (2.0 * (own if workload.method == "full" else min(own, 4.0)) + outputs) * h
 
 
 def adapts_attention_only(workload: Workload, profile: StackProfile) -> bool:
@@ -101,17 +160,22 @@ def score_gradients(model: Transformer, workload: Workload, tower: Tower) -> flo
     return 2.0 * (4 + (element if element == 2 else 0)) * model.heads * max(tower.length, tower.other)
 
 
-def layer_input(model: Transformer, workload: Workload) -> float:
+def mlp_gradients(model: Transformer, workload: Workload) -> float:
+    """Gradients of the MLP's width that live at once in backward: of the product, into and out of both factors."""
+    return float((5 if model.gated else 3) * element_size(workload) * width(model))
+
+
+def layer_input(model: Transformer, workload: Workload, profile: StackProfile) -> float:
     """The input of a layer, all that full checkpointing keeps of it."""
-    wide = workload.precision == "fp32" or (model.norm == "layer" and workload.precision.endswith("mixed"))
-    return (4.0 if wide else 2.0) * model.hidden
+    by_norm = model.norm == "layer" and workload.precision.endswith("mixed")
+    return (4.0 if by_norm or wide_stream(workload, profile) else 2.0) * model.hidden
 
 
-def selective(model: Transformer, workload: Workload) -> float:
+def selective(model: Transformer, workload: Workload, profile: StackProfile) -> float:
     """What selective checkpointing keeps of a layer: its input, attention and every second matrix product."""
     q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
     products = q + 2 * kv + 2 * model.hidden + (2 if model.gated else 1) * model.ffn
-    return element_size(workload) * (products / 2 + q) + layer_input(model, workload)
+    return element_size(workload) * (products / 2 + q) + layer_input(model, workload, profile)
 
 
 def logits(model: Transformer, workload: Workload, profile: StackProfile) -> float:

@@ -65,7 +65,7 @@ def _transformer(model: Transformer, workload: Workload, placement: Placement) -
 
 def _of_stack(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
     profile = replace(profile, step=0, old_torch=False)
-    phases = transformer.tensor_phases(model, workload, placement, profile)
+    phases = transformer.tensor_phases(model, workload, placement, profile, gradients=False)
     towers = activations.towers(model, workload)
     sizes = [workload.micro_batch * tower.length for tower in towers]
     masks = [tokens * _masks(model, workload, tower) for tokens, tower in zip(sizes, towers, strict=True)]

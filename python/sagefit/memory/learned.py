@@ -158,6 +158,7 @@ def _learn(
         most = max(died, key=lambda t: t.gib)
         if most.gib > estimate.point:
             estimate = _scaled(estimate, most.gib, max(bounds.MEASURED, estimate.upper / most.gib))
+            estimate = replace(estimate, spare=0.0)
             note = f"{name}: {most.peak.training_job} died of it at {most.gib:.2f} GiB, so no less is needed"
     return estimate, note, False
 
@@ -229,7 +230,7 @@ def _scaled(estimate: Estimate, point: float, bound: float) -> Estimate:
     factor = point / estimate.point
     parts = {name: gib * factor for name, gib in estimate.parts.items()}
     phases = {name: gib * factor for name, gib in estimate.phases.items()}
-    return Estimate(point, point * bound, parts, estimate.phase, phases)
+    return Estimate(point, point * bound, parts, estimate.phase, phases, estimate.spare * factor)
 
 
 def _used(peak: Peak) -> str:

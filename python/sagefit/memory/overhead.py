@@ -14,6 +14,7 @@ NCCL = 1.0 * GIB
 # communication are allocated once.
 RESERVED = 1.06
 _STEADY = ("weights", "optimizer", "communication")
+_TRAINING = ("forward", "backward", "step")
 
 
 def peak(phases: Phases) -> float:
@@ -21,14 +22,32 @@ def peak(phases: Phases) -> float:
     return max(sum(parts.values()) for parts in phases.values())
 
 
-def with_overhead(phases: Phases, ranks: int) -> Phases:
-    """The same phases in device bytes, with the parts ``allocator`` and ``framework``."""
-    nccl = NCCL if ranks > 1 else 0.0
+def with_overhead(phases: Phases, ranks: int, *, pools_within: float = 0.0) -> Phases:
+    """The same phases in device bytes, with the parts ``allocator`` and ``framework``, and ``pools`` of a rank of FSDP.
+
+    There memory of one part does not serve another: FSDP gathers and reduces on streams of their own, and the
+    allocator reuses a block only on the stream that had it; a shard has sizes that nothing else has. Such a rank comes
+    to hold the most of each part, although no moment needs all of it. What a phase does not need of that is given back
+    before a run dies. ``pools_within``, in bytes, is the most that the whole may be where there are pools.
+    """
+    framework = CONTEXT + (NCCL if ranks > 1 else 0.0)
+    held = {phase: {**parts, "allocator": _held(parts)} for phase, parts in phases.items()}
+    pools = 0.0
+    if pools_within:
+        training = {phase: held[phase] for phase in _TRAINING}
+        pools = max(0.0, min(_pools(training), pools_within - framework - peak(training)))
     return {
-        phase: {
-            **parts,
-            "allocator": (RESERVED - 1) * sum(size for part, size in parts.items() if part not in _STEADY),
-            "framework": CONTEXT + nccl,
-        }
-        for phase, parts in phases.items()
+        phase: {**parts, "pools": pools if phase in _TRAINING else 0.0, "framework": framework}
+        for phase, parts in held.items()
     }
+
+
+def _held(parts: dict[str, float]) -> float:
+    return (RESERVED - 1) * sum(size for part, size in parts.items() if part not in _STEADY)
+
+
+def _pools(phases: Phases) -> float:
+    """What a rank that holds the most of each part holds beyond the phase that needs most."""
+    names = {part for parts in phases.values() for part in parts} - {"allocator"}
+    most = {part: max(parts.get(part, 0.0) for parts in phases.values()) for part in names}
+    return sum(most.values()) + _held(most) - peak(phases)

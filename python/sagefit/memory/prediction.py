@@ -67,7 +67,8 @@ def _estimate(phases: Phases, ratio: float) -> Estimate:
     binding = max(totals, key=lambda phase: totals[phase])
     parts = {part: size / GIB for part, size in phases[binding].items() if size > 0}
     point = sum(parts.values())
-    return Estimate(point, point * ratio, parts, binding, totals)
+    least = max(totals[phase] - each.get("pools", 0.0) / GIB for phase, each in phases.items())
+    return Estimate(point, point * ratio, parts, binding, totals, max(0.0, point - least))
 
 
 def _measured(workload: Workload, model: Measured, placement: Placement) -> Prediction:

@@ -108,6 +108,7 @@ def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Work
         dataset_in_memory=in_memory,
         evaluation_batch=reader.number("evaluation_batch", memory.evaluation_batch, most=_MOST_BATCH),
         frees_at_once="MALLOC_MMAP_THRESHOLD_" in reader.job.environment,
+        expandable_segments=_expandable(reader.job.environment),
         hugging_face=reader.job.image.framework == "huggingface",
         notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes),
     )
@@ -159,6 +160,12 @@ def _dataset(memory: Memory, model: object) -> tuple[float, bool]:
         size = memory.dataset.size_gib if memory.dataset else 0.0
         return (size if table.size_gib is None else table.size_gib), True
     return (memory.dataset.size_gib, memory.dataset.in_memory) if memory.dataset else (0.0, False)
+
+
+def _expandable(environment: Mapping[str, object]) -> bool:
+    """Whether the job's environment tells torch's allocator to grow segments (the newer name replaces the older)."""
+    settings = environment.get("PYTORCH_ALLOC_CONF") or environment.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    return "expandable_segments:true" in str(settings).lower().replace(" ", "")
 
 
 def _or(value: int | None, default: int) -> int:

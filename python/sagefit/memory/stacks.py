@@ -31,7 +31,10 @@ class StackProfile:
     base_16_bit: LoRA's frozen weights are loaded in 16 bits even in mixed precision. Hugging Face's
         ``from_pretrained`` loads fp32 unless told otherwise.
     lora_targets: the layers that LoRA adapts when the job file does not say.
+    fused_mlp: the MLP's activation function is one kernel, which saves its two inputs and computes the rest again.
+    lora_dropout: adapters are trained with dropout, so each saves a copy of its input.
     unties: the head has weights of its own even where the model ties it to the embedding.
+    expandable_segments: it starts with torch's allocator set so (torchtitan's ``run_train.sh``).
     """
 
     logits: float = 14
@@ -49,6 +52,9 @@ class StackProfile:
     base_16_bit: bool = False
     lora_targets: LoraTargets = "all-linear"
     unties: bool = False
+    fused_mlp: bool = False
+    lora_dropout: bool = True
+    expandable_segments: bool = False
 
 
 # Logits. In HF Transformers with bf16: 2 logits + 4 upcast + 4 log-softmax + 4 gradient, 12 measured when
@@ -57,9 +63,11 @@ class StackProfile:
 # Liger in the kernel of the head; Megatron's is parallel over the vocabulary.
 PROFILES: dict[Stack, StackProfile] = {
     "hf-trainer": StackProfile(float_embeddings=True, old_torch=True),
-    "hf-liger": StackProfile(logits=0.5, logits_checkpointed=0.5, norm=2, float_embeddings=True),
+    "hf-liger": StackProfile(logits=0.5, logits_checkpointed=0.5, norm=2, float_embeddings=True, fused_mlp=True),
     "ms-swift": StackProfile(logits=30, logits_checkpointed=30, float_embeddings=True, base_16_bit=True),
-    "torchtune": StackProfile(logits=4, logits_checkpointed=4, adapter=2, base_16_bit=True, step=0, fsdp=True),
+    "torchtune": StackProfile(
+        logits=4, logits_checkpointed=4, adapter=2, base_16_bit=True, step=0, fsdp=True, lora_dropout=False
+    ),
     "litgpt": StackProfile(
         logits=6,
         logits_checkpointed=6,
@@ -70,7 +78,9 @@ PROFILES: dict[Stack, StackProfile] = {
         lora_targets="attention",
         unties=True,
     ),
-    "torchtitan": StackProfile(logits=16, logits_checkpointed=16, step=0, fsdp=True, selective=True),
+    "torchtitan": StackProfile(
+        logits=16, logits_checkpointed=16, step=0, fsdp=True, selective=True, expandable_segments=True
+    ),
     "deepspeed": StackProfile(step=0, engine=True, base_16_bit=True),
     "megatron": StackProfile(
         logits=4, logits_checkpointed=4, norm=2, repeat_kv=False, step=0, engine=True, main_gradients=True

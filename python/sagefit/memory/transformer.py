@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sagefit.job.memory_model import Stack
@@ -50,38 +50,52 @@ def worst_stack(model: Transformer, workload: Workload, placement: Placement) ->
 
 
 def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
-    return with_overhead(tensor_phases(model, workload, placement, PROFILES[stack]), workload.ranks(placement))
+    profile, ranks = PROFILES[stack], workload.ranks(placement)
+    phases = tensor_phases(model, workload, placement, profile)
+    expandable = profile.expandable_segments or workload.expandable_segments
+    if not profile.fsdp or workload.sharding != "zero3" or ranks == 1 or expandable:
+        return with_overhead(phases, ranks)
+    # Where weights are next to nothing, pools are no reason to call sharding dearer than whole weights on each rank.
+    whole = tensor_phases(model, replace(workload, sharding="zero2"), placement, profile)
+    return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks)))
 
 
-def tensor_phases(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:
-    """Bytes of tensors of one rank by phase and part, under the stack that ``profile`` describes."""
+def tensor_phases(
+    model: Transformer, workload: Workload, placement: Placement, profile: StackProfile, *, gradients: bool = True
+) -> Phases:
+    """Bytes of tensors of one rank by phase and part, under the stack that ``profile`` describes.
+
+    ``gradients`` says that gradients of activations count, of those that live at once.
+    """
     state = model_state(workload, placement, profile, sizes(model, workload, profile))
     logits = activations.logits(model, workload, profile) * workload.micro_batch * workload.sequence_length
-    saved = _Saved.of(model, workload, profile)
+    saved = _Saved.of(model, workload, profile, gradients=gradients)
     # What is kept of an earlier micro-batch, or by design, is there in the forward pass already.
     held = workload.accumulation > 1 or profile.old_torch or profile.main_gradients
     old = state.gradients if held else 0.0
 
-    base = {"weights": state.weights, "optimizer": state.optimizer}
+    # DistributedDataParallel keeps its buckets; a sharded engine has them while gradients travel.
+    kept, travelling = (state.buckets, 0.0) if workload.sharding == "none" else (0.0, state.buckets)
+    base = {"weights": state.weights, "optimizer": state.optimizer, "communication": kept}
     # Forward ends with all activations and the loss.
     forward = base | {
         "gradients": old,
         "activations": saved.kept,
         "logits": logits,
         "temporaries": state.cast_copies,
-        "communication": state.gathered,
+        "communication": kept + state.gathered,
     }
     # Backward starts with all activations and old gradients, and ends with one layer's and all gradients.
     casts = state.cast_copies * saved.recast
-    start = base | {"gradients": old, "activations": saved.most, "temporaries": casts + saved.scores}
-    end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.scores}
+    start = base | {"gradients": old, "activations": saved.most, "temporaries": casts + saved.live}
+    end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.live}
     backward = max(start, end, key=lambda parts: sum(parts.values()))
     phases = {
         "load": {"weights": state.weights, "temporaries": state.load},
         "forward": forward,
-        "backward": backward | {"communication": state.gathered + state.buckets},
+        "backward": backward | {"communication": kept + state.gathered + travelling},
         "step": base | {"gradients": state.gradients, "temporaries": state.step},
-        "checkpoint": base | {"communication": state.gathered},
+        "checkpoint": base | {"communication": kept + state.gathered},
     }
     if workload.evaluation_batch is not None:
         phases["evaluation"] = base | _evaluation(model, workload, profile, state)
@@ -91,17 +105,17 @@ def tensor_phases(model: Transformer, workload: Workload, placement: Placement, 
 @dataclass(frozen=True)
 class _Saved:
     """Bytes of activations: those kept after the forward pass, the most in backward, those of one layer, and of the
-    gradients of its attention scores; and the share of cast weights that backward needs at a time."""
+    gradients of its attention scores or its MLP; and the share of cast weights that backward needs at a time."""
 
     kept: float
     most: float
     last: float
-    scores: float
+    live: float
     recast: float
 
     @staticmethod
-    def of(model: Transformer, workload: Workload, profile: StackProfile) -> _Saved:
-        whole = kept = last = scores = 0.0
+    def of(model: Transformer, workload: Workload, profile: StackProfile, *, gradients: bool) -> _Saved:
+        whole = kept = last = live = 0.0
         selective = workload.checkpointing == "selective" or (workload.checkpointing == "default" and profile.selective)
         each = activations.selective if selective else activations.layer_input
         towers = activations.towers(model, workload)
@@ -109,13 +123,15 @@ class _Saved:
             tokens = workload.micro_batch * tower.length
             layer = activations.layer(model, workload, profile, tower) * tokens
             whole += layer * tower.layers
-            kept += min(layer, each(model, workload) * tokens) * tower.layers
+            kept += min(layer, each(model, workload, profile) * tokens) * tower.layers
             last = max(last, layer)
-            scores = max(scores, activations.score_gradients(model, workload, tower) * tokens)
+            live = max(live, activations.score_gradients(model, workload, tower) * tokens)
+            if gradients:
+                live = max(live, activations.mlp_gradients(model, workload) * tokens)
         if not workload.gradient_checkpointing:
-            return _Saved(whole, whole, last, scores, 1.0)
+            return _Saved(whole, whole, last, live, 1.0)
         # Backward recomputes one layer, and casts again what it recomputes.
-        return _Saved(kept, min(whole, kept + last), last, scores, 1 / sum(tower.layers for tower in towers))
+        return _Saved(kept, min(whole, kept + last), last, live, 1 / sum(tower.layers for tower in towers))
 
 
 def _evaluation(model: Transformer, workload: Workload, profile: StackProfile, state: State) -> dict[str, float]:

@@ -141,8 +141,9 @@ class Workload:
     placement, ``lora_targets`` None what the stack adapts by habit, ``encoder_length`` None that an encoder beside a
     decoder sees ``sequence_length`` tokens. ``checkpointing`` says which kind gradient checkpointing is.
     ``frees_at_once`` says that malloc is told to give memory back to the kernel as soon as it is freed,
-    ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``notes`` are assumptions made
-    while reading, for the reader of the result. ``peaks`` were measured in earlier runs of the job.
+    ``expandable_segments`` that torch's allocator is told to grow segments, ``hugging_face`` that the process loads
+    Hugging Face's libraries, whatever the stack. ``notes`` are assumptions made while reading, for the reader of the
+    result. ``peaks`` were measured in earlier runs of the job.
     """
 
     model: Model | None
@@ -171,6 +172,7 @@ class Workload:
     dataset_in_memory: bool = False
     evaluation_batch: int | None = None
     frees_at_once: bool = False
+    expandable_segments: bool = False
     hugging_face: bool = False
     notes: tuple[str, ...] = ()
     peaks: tuple[Peak, ...] = ()
@@ -200,7 +202,8 @@ class Estimate:
     """Predicted peak memory of one GPU or one host, in GiB.
 
     ``parts`` sum to ``point`` and are those of ``phase``, the phase that binds; ``phases`` holds the sum of each.
-    ``upper`` is what a measurement exceeds in about one case of twenty.
+    ``upper`` is what a measurement exceeds in about one case of twenty. ``spare`` of the point is given back by the
+    allocator before a run dies: with less than ``point`` a run is slower, with less than ``least`` it dies.
     """
 
     point: float
@@ -208,6 +211,12 @@ class Estimate:
     parts: dict[str, float]
     phase: str
     phases: dict[str, float] = field(default_factory=dict)
+    spare: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """What a run needs to live."""
+        return self.point - self.spare
 
 
 @dataclass(frozen=True)

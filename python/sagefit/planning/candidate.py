@@ -32,11 +32,14 @@ _RESOURCES: dict[Resource, str] = {"gpu": "GPU memory", "host": "host memory"}
 
 
 def verdict(estimate: Estimate, usable_gib: float, head_room: float = HEAD_ROOM) -> Verdict:
-    """FITS: the upper bound is within the budget, which is usable memory less head-room. RISKY: only the point is."""
+    """FITS: the upper bound is within the budget, which is usable memory less head-room. RISKY: only the point is.
+
+    What the allocator gives back before a run dies does not make a run OOM.
+    """
     budget = usable_gib * (1 - head_room)
     if estimate.upper <= budget:
         return "FITS"
-    return "RISKY" if estimate.point <= budget else "OOM"
+    return "RISKY" if estimate.least <= budget else "OOM"
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,11 @@ class Candidate:
         need = _RESOURCES[self.binds]
         if self.verdict == "FITS":
             return f"{need}: at most {estimate.upper:.1f} of {budget}"
+        if self.verdict == "RISKY" and estimate.point > usable * (1 - self.head_room):
+            return f"{need}: {estimate.point:.1f} of {budget}; it may live with {estimate.least:.1f}, and be slower"
         if self.verdict == "RISKY":
             return f"{need}: {estimate.point:.1f} of {budget}, but up to {estimate.upper:.1f} is possible"
-        return f"{need}: {estimate.point:.1f} is more than {budget}"
+        return f"{need}: {estimate.least:.1f} is more than {budget}"
 
     @property
     def order(self) -> tuple[bool, float, bool, int, int, str, int]:

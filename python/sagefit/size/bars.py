@@ -13,8 +13,11 @@ LENGTH = 36
 LEAST = 0.05
 """GiB that are not written as 0.0."""
 
-_STYLES = ("cyan", "green", "magenta", "yellow", "blue", "red", "white", "bright_black")
-_BLOCKS, _PLAIN_BLOCKS = "█▓▒░▚▞▤▦", "#=+*%@o:"
+# One for each part that a phase can have.
+STYLES = (
+    *("cyan", "green", "magenta", "yellow", "blue", "red", "white", "bright_black", "bright_cyan", "bright_green"),
+)
+BLOCKS, PLAIN_BLOCKS = "█▓▒░▚▞▤▦▥▧", "#=+*%@o:~x"
 
 
 def bar(what: str, estimate: Estimate, usable: float, head_room: float) -> Iterator[Text]:
@@ -22,13 +25,13 @@ def bar(what: str, estimate: Estimate, usable: float, head_room: float) -> Itera
     scale = LENGTH / max(usable, estimate.upper)
     parts = sorted(((gib, name) for name, gib in estimate.parts.items() if gib > 0), reverse=True)
     line, legend = Text(f"{what:<9} "), Text(" " * 10)
-    blocks = _BLOCKS if out.encoding.startswith("utf") else _PLAIN_BLOCKS
+    blocks = BLOCKS if out.encoding.startswith("utf") else PLAIN_BLOCKS
     drawn, total = 0, 0.0
     for index, (gib, name) in enumerate(parts):
         total += gib
         cells = round(total * scale) - drawn
         drawn += cells
-        style, block = _STYLES[index % len(_STYLES)], blocks[index % len(blocks)]
+        style, block = STYLES[index % len(STYLES)], blocks[index % len(blocks)]
         line.append(block * cells, style=style)
         if gib >= LEAST:
             legend.append("  " if index else "").append(block, style=style).append(f" {name} {gib:.1f}")

@@ -50,6 +50,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {
         "point": _round(estimate.point),
         "upper": _round(estimate.upper),
+        "least": _round(estimate.least),
         "phase": estimate.phase,
         "parts": {name: _round(gib) for name, gib in estimate.parts.items()},
         "phases": {name: _round(gib) for name, gib in estimate.phases.items()},
