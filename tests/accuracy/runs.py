@@ -129,7 +129,7 @@ _TASKS = {
     "fcn_resnet50": ("resnet50", "segmentation"),
 }
 # FSDP is sharding of everything, or of all but the weights where they stay gathered after the forward pass.
-_SHARDING = {"yes": "zero3", "no": "zero2", "": "none"}
+_SHARDING = {"yes": "fsdp", "no": "fsdp-shard-grad-op", "": "none"}
 
 
 def _backbone(model: str) -> str:

@@ -548,7 +548,9 @@ def changed(**fields: Any) -> dict[str, Any]:
             "neither the job nor an attempt",
             "add hyperparameters.bs",
         ),
-        ({"sharding": "fsdp"}, "memory.sharding", "'fsdp' is not one of", "did you mean zero3?"),
+        ({"sharding": "full_shard"}, "memory.sharding", "'full_shard' is not one of", "did you mean fsdp?"),
+        ({"sharding": "fsdp", "stack": "deepspeed"}, "memory.sharding", "stack deepspeed does not train", "zero1"),
+        ({"sharding": "fsdp", "stack": "megatron"}, "memory.sharding", "stack megatron does not train", "zero1"),
         (
             {"gradient_checkpointing": "ful"},
             "memory.gradient_checkpointing",

@@ -16,7 +16,7 @@ from accuracy.verdicts import verdicts
 from sagefit.job.memory_model import Sharding
 from sagefit.memory import GIB, Placement, Prediction, Transformer, Workload, bounds, predict
 from sagefit.memory.architecture import count_params
-from sagefit.memory.stacks import PROFILES
+from sagefit.memory.stacks import stacks_with
 
 ONE = Placement(1, 1, "A100")
 LLAMA_3B = Transformer(
@@ -113,6 +113,7 @@ def models(draw: st.DrawFn) -> Transformer:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
+    sharding: Sharding = draw(st.sampled_from(["none", "zero1", "zero2", "zero3", *FSDP]))
     return Workload(
         model=draw(models()),
         method=draw(st.sampled_from(["full", "lora", "qlora"])),
@@ -124,12 +125,14 @@ def workloads(draw: st.DrawFn) -> Workload:
         sequence_length=draw(st.integers(1, 16384)),
         gradient_checkpointing=draw(st.booleans()),
         attention=draw(st.sampled_from(["eager", "sdpa", "flash"])),
-        sharding=draw(st.sampled_from(["none", "zero1", "zero2", "zero3"])),
-        stack=draw(st.sampled_from([*PROFILES, "unknown"])),
+        sharding=sharding,
+        stack=draw(st.sampled_from([*stacks_with(sharding), "unknown"])),
         evaluation_batch=draw(st.sampled_from([None, 8])),
     )
 
 
+ZERO: tuple[Sharding, ...] = ("zero1", "zero2", "zero3")
+FSDP: tuple[Sharding, ...] = ("fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard")
 placements = st.builds(Placement, st.sampled_from([1, 2]), st.sampled_from([1, 4, 8]))
 SLACK = 1e-6
 
@@ -214,9 +217,19 @@ def test_sharding_never_costs_memory(workload: Workload, gpus: int) -> None:
     """In mixed precision and fp32; what a job calls pure bf16 gets fp32 masters from DeepSpeed's ZeRO."""
     if workload.precision == "bf16":
         workload = replace(workload, precision="bf16-mixed")
-    stages: tuple[Sharding, ...] = ("zero1", "zero2", "zero3")
-    for stage in stages:
+    for stage in ZERO:
         never_more(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
+
+
+@given(workloads(), st.sampled_from([2, 4, 8]))
+def test_fsdp_never_costs_memory(workload: Workload, gpus: int) -> None:
+    """But for LoRA under Accelerate's FSDP, whose stream between layers was measured to be fp32."""
+    if workload.stack not in stacks_with("fsdp") or workload.method == "lora":
+        workload = replace(workload, stack="plain-torch")
+    whole = replace(workload, sharding="none")
+    for kind in FSDP:
+        never_more(replace(workload, sharding=kind), whole, Placement(1, gpus))
+    never_more(replace(workload, sharding="fsdp"), replace(workload, sharding="fsdp-shard-grad-op"), Placement(1, gpus))
 
 
 @given(workloads(), st.integers(2, 64), st.integers(1, 64))
@@ -228,7 +241,7 @@ def test_more_ranks_never_cost_memory(workload: Workload, ranks: int, more: int)
 @given(workloads(), placements)
 def test_an_unknown_stack_needs_as_much_as_any(workload: Workload, where: Placement) -> None:
     unknown = replace(workload, stack="unknown")
-    for stack in PROFILES:
+    for stack in stacks_with(workload.sharding):
         never_more(replace(workload, stack=stack), unknown, where)
 
 

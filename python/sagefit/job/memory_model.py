@@ -22,7 +22,7 @@ Method = Literal["full", "lora", "qlora"]
 Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
 Optimizer = Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"]
 Attention = Literal["eager", "sdpa", "flash"]
-Sharding = Literal["none", "zero1", "zero2", "zero3"]
+Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard"]
 LoraTargets = Literal["attention", "all-linear"]
 Offload = Literal["none", "optimizer", "parameters"]
 Loss = Literal["default", "standard", "chunked", "fused"]
@@ -39,6 +39,8 @@ Stack = Literal[
     "tensorflow",
     "unknown",
 ]
+WITHOUT_FSDP: tuple[Stack, ...] = ("deepspeed", "megatron", "tensorflow")
+"""Stacks that do not train with PyTorch's FSDP."""
 Checkpointing = Literal[True, False, "full", "selective"]
 
 Knob = Literal[

@@ -12,16 +12,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sagefit.job.memory_model import Memory, TabularModel, Trace, TransformerModel
+from sagefit.job.memory_model import (
+    WITHOUT_FSDP,
+    Memory,
+    Offload,
+    Sharding,
+    Stack,
+    TabularModel,
+    Trace,
+    TransformerModel,
+)
 from sagefit.job.problem import Problem
 from sagefit.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
 
+ACCELERATE = ("accelerate_config", "accelerate_config_file", "config_file")
+"""Hyperparameters that may name a configuration of Accelerate."""
+_SHARDS = ("fsdp", "deepspeed", *ACCELERATE)
+_OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
 _SAME_TABLE = 0.20  # relative difference beyond which two sizes are of two tables
 _IN_BILLIONS = 10_000
-_OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
 
 
 def memory_problems(job: Job) -> Iterator[Problem]:
@@ -34,8 +46,9 @@ def memory_problems(job: Job) -> Iterator[Problem]:
     if isinstance(memory.model, TabularModel):
         yield from _tabular(job, memory.model, memory)
     yield from _method(memory)
+    if not _shards_as_told(job):
+        yield from sharing_problems(memory.sharding, memory.cpu_offload, memory.stack)
     yield from _knobs(job, memory)
-    yield from _offload(memory)
     if memory.trace is not None:
         yield from _trace(job, memory.trace)
 
@@ -138,18 +151,33 @@ def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:
             )
 
 
-def _offload(memory: Memory) -> Iterator[Problem]:
-    if memory.cpu_offload == "parameters" and memory.sharding != "zero3":
+def _shards_as_told(job: Job) -> bool:
+    """Whether the script may be told how to shard, so that the memory block is not all there is to it."""
+    attempts = [] if job.attempts == "auto" else job.attempts
+    every = [job.hyperparameters, *(attempt.hyperparameters for attempt in attempts)]
+    names = {name.lower().replace("-", "_") for given in every for name in given}
+    return bool(names & set(_SHARDS)) or any(name.startswith("ACCELERATE_USE_") for name in job.environment)
+
+
+def sharing_problems(sharding: Sharding, cpu_offload: Offload, stack: Stack) -> Iterator[Problem]:
+    """What cannot be shared among ranks, or be moved to the host, in this way."""
+    if sharding.startswith("fsdp") and stack in WITHOUT_FSDP:
+        yield Problem(
+            ("memory", "sharding"),
+            f"{sharding} is PyTorch's FSDP, and stack {stack} does not train with it",
+            "set sharding: zero1, zero2 or zero3, or another stack",
+        )
+    if cpu_offload == "parameters" and sharding in ("none", "zero1", "zero2"):
         yield Problem(
             ("memory", "cpu_offload"),
-            f"parameters go to the host only where they are sharded, and sharding is {memory.sharding}",
-            "set sharding: zero3, or cpu_offload: optimizer",
+            f"parameters go to the host only where they are sharded, and sharding is {sharding}",
+            "set sharding: zero3 or fsdp, or cpu_offload: optimizer",
         )
-    if memory.cpu_offload == "optimizer" and memory.sharding == "none" and memory.stack not in _OFFLOADS_ALONE:
+    if cpu_offload == "optimizer" and sharding == "none" and stack not in _OFFLOADS_ALONE:
         yield Problem(
             ("memory", "cpu_offload"),
             "DeepSpeed and FSDP move optimizer state to the host only where it is sharded, and sharding is none",
-            "set sharding: zero1, zero2 or zero3",
+            "set sharding: zero1, zero2, zero3 or fsdp",
         )
 
 

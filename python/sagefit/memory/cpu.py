@@ -11,7 +11,7 @@ from dataclasses import replace
 from sagefit.job.memory_model import Stack
 from sagefit.memory import activations, transformer, vision
 from sagefit.memory.overhead import peak
-from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.trace import tensor_phases
 from sagefit.memory.workload import GIB, Phases, Placement, Transformer, Vision, Workload
 
@@ -59,8 +59,10 @@ def _transformer(model: Transformer, workload: Workload, placement: Placement) -
     if model.dropout and workload.attention != "eager":
         # CPUs have a fused kernel for attention without dropout only (aten/native/transformers, sdp_utils_cpp).
         workload = replace(workload, attention="eager")
-    stacks: list[Stack] = list(PROFILES) if workload.stack == "unknown" else [workload.stack]
-    return max((_of_stack(model, workload, placement, PROFILES[stack]) for stack in stacks), key=peak)
+    stacks: list[Stack] = list(stacks_with(workload.sharding)) if workload.stack == "unknown" else [workload.stack]
+    return max(
+        (_of_stack(model, workload, placement, profile_of(stack, workload.sharding)) for stack in stacks), key=peak
+    )
 
 
 def _of_stack(model: Transformer, workload: Workload, placement: Placement, profile: StackProfile) -> Phases:

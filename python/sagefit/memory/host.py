@@ -11,7 +11,7 @@ import math
 from sagefit.job.memory_model import Stack
 from sagefit.memory import tabular, vision
 from sagefit.memory.architecture import adapter_params
-from sagefit.memory.stacks import PROFILES
+from sagefit.memory.stacks import PROFILES, stacks_with
 from sagefit.memory.workload import GIB, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
 
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
@@ -52,7 +52,7 @@ def phases(workload: Workload, placement: Placement) -> Phases:
     if isinstance(model, Tabular):
         return tabular.host_phases(workload, model)
     if workload.stack == "unknown":
-        return _worst([_phases(workload, placement, stack) for stack in PROFILES])
+        return _worst([_phases(workload, placement, stack) for stack in stacks_with(workload.sharding)])
     return _phases(workload, placement, workload.stack)
 
 
@@ -166,7 +166,7 @@ def _loaded(workload: Workload, placement: Placement, stack: Stack) -> float:
     copies = LOAD_COPIES.get(stack, 1)
     if workload.method == "qlora" and copies == 1:
         one = min(one, SHARD)
-    once = workload.sharding == "zero3" and stack in LOADS_ONCE
+    once = workload.stage == 3 and stack in LOADS_ONCE
     return copies * one * (1 if once else _ranks(workload, placement))
 
 
@@ -193,6 +193,6 @@ def _saved(workload: Workload, placement: Placement, stack: Stack) -> float:
     size = _weight_bytes(workload, stack) if workload.method == "full" else 4
     if stack == "torchtitan":
         return size * trained / placement.hosts
-    if workload.sharding == "zero3" and workload.method == "full":
+    if workload.stage == 3 and workload.method == "full":
         return (2.0 if stack == "deepspeed" else size + 8.0) * trained
     return size * trained

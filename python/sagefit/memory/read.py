@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sagefit.job import Job
-from sagefit.job.memory_model import Loader, Memory, TabularModel
+from sagefit.job.memory_model import Checkpointing, Loader, Memory, TabularModel
+from sagefit.job.memory_rules import sharing_problems
 from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS
 from sagefit.job.problem import Problem
 from sagefit.memory.knobs import name_of
@@ -17,6 +18,7 @@ from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve
 from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
+from sagefit.memory.told import Told
 from sagefit.memory.trace.store import with_trace
 from sagefit.memory.workload import Tabular, Transformer, Vision, Workload
 
@@ -54,27 +56,34 @@ def described(job: Job, hyperparameters: Mapping[str, object] | None = None) -> 
     if memory is None:
         return Workload(model=None, notes=("the job file has no memory block",))
     resolved = resolve(job)
-    reader = Reader(job, memory, job.hyperparameters if hyperparameters is None else hyperparameters)
-    workload = _workload(reader, memory, resolved)
-    if reader.problems:
-        raise job.refusal(reader.problems)
+    hyperparameters = job.hyperparameters if hyperparameters is None else hyperparameters
+    reader, told = Reader(job, memory, hyperparameters), Told(job, memory, hyperparameters)
+    workload = _workload(reader, told, memory, resolved)
+    shared = sharing_problems(workload.sharding, workload.cpu_offload, workload.stack)
+    if problems := [*reader.problems, *told.problems, *shared]:
+        raise job.refusal(problems)
     return workload
 
 
-def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Workload:
+def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | None) -> Workload:
     model = resolved.model if resolved else None
     batch = reader.number("micro_batch", memory.micro_batch, most=_MOST_BATCH)
     length = _length(reader, memory, resolved)
-    rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if memory.method != "full" else None
+    method = told.get("method")
+    rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, Transformer | Vision):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
-    if rank is None and memory.method != "full":
+    if rank is None and method != "full":
         reader.notes.append("memory.lora_rank is not given; taken as 16")
     precision = reader.precision(memory.precision)
+    if told.says("precision") and name_of(reader.job, "precision", reader.hyperparameters) is None:
+        precision = told.get("precision")
     attention = reader.choice("attention", memory.attention, ATTENTIONS) or "sdpa"
     if attention == "flash" and precision == "fp32":
         reader.problems.append(_flash_in_fp32(reader))
-    checkpointing = reader.checkpointing(memory.gradient_checkpointing) or False
+    checkpointing: Checkpointing = reader.checkpointing(memory.gradient_checkpointing) or False
+    if not checkpointing and told.says("gradient_checkpointing"):
+        checkpointing = told.get("gradient_checkpointing")
     size, in_memory = _dataset(memory, model)
     loader = memory.loader or Loader()
     in_memory = reader.boolean("in_memory", in_memory or None) or False
@@ -83,7 +92,7 @@ def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Work
         reader.notes.append("each loader worker comes to hold a copy of the dataset, as with Python objects")
     return Workload(
         model=model,
-        method=memory.method,
+        method=method,
         lora_rank=rank or 16,
         lora_targets=memory.lora_targets,
         precision=precision,
@@ -95,10 +104,10 @@ def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Work
         gradient_checkpointing=bool(checkpointing),
         checkpointing=checkpointing if isinstance(checkpointing, str) else "default",
         attention=attention,
-        sharding=memory.sharding,
-        cpu_offload=memory.cpu_offload,
+        sharding=told.get("sharding"),
+        cpu_offload=told.get("cpu_offload"),
         world_size=memory.world_size,
-        stack=memory.stack,
+        stack=told.get("stack"),
         loss=memory.loss,
         base_dtype=memory.base_dtype,
         workers=workers,
@@ -110,7 +119,7 @@ def _workload(reader: Reader, memory: Memory, resolved: Resolved | None) -> Work
         frees_at_once="MALLOC_MMAP_THRESHOLD_" in reader.job.environment,
         expandable_segments=_expandable(reader.job.environment),
         hugging_face=reader.job.image.framework == "huggingface",
-        notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes),
+        notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes, *told.notes),
     )
 
 

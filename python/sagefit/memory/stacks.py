@@ -6,9 +6,9 @@ says. A workload with an unknown stack is predicted with each stack, and the wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sagefit.job.memory_model import LoraTargets, Stack
+from sagefit.job.memory_model import WITHOUT_FSDP, LoraTargets, Sharding, Stack
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class StackProfile:
     step: bytes of temporaries for each byte of trained weights in the optimizer step (``foreach`` has 1, fused 0).
     engine: mixed precision keeps 16-bit weights and fp32 masters, instead of fp32 weights under autocast.
     main_gradients: gradients are summed into fp32 buffers that are never freed (Megatron: 18 bytes a parameter).
-    fsdp: sharding is PyTorch's FSDP, else DeepSpeed's ZeRO.
+    fsdp: what a job calls ZeRO is PyTorch's FSDP here, else DeepSpeed's.
     old_torch: releases before torch 2.0 are in use too: attention keeps the softmax's input (before 1.12), and
         ``zero_grad`` keeps gradients through the forward pass.
     selective: checkpointing recomputes only some operations of a layer.
@@ -88,3 +88,14 @@ PROFILES: dict[Stack, StackProfile] = {
     "plain-torch": StackProfile(fsdp=True),
     "tensorflow": StackProfile(logits=16, logits_checkpointed=16),
 }
+
+
+def profile_of(stack: Stack, sharding: Sharding) -> StackProfile:
+    """The profile of ``stack``, with FSDP where ``sharding`` says so."""
+    profile = PROFILES[stack]
+    return replace(profile, fsdp=True) if sharding.startswith("fsdp") and not profile.fsdp else profile
+
+
+def stacks_with(sharding: Sharding) -> tuple[Stack, ...]:
+    """The stacks that can shard so: FSDP is PyTorch's, and an engine of its own shards in its own way."""
+    return tuple(stack for stack in PROFILES if not sharding.startswith("fsdp") or stack not in WITHOUT_FSDP)

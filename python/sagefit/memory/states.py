@@ -51,8 +51,8 @@ class State:
 
 def model_state(workload: Workload, placement: Placement, profile: StackProfile, counts: Counts) -> State:
     """The states of one rank of ``workload``, before anything is computed."""
-    ranks = workload.ranks(placement)
-    stage = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}[workload.sharding]
+    ranks, together = workload.shards(placement), workload.ranks(placement)
+    stage = workload.stage
     if profile.fsdp and ranks == 1:
         stage = 0  # FSDP does not shard over one rank; ZeRO runs its engine all the same
     zero = stage > 0 and not profile.fsdp
@@ -78,7 +78,7 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
         optimizer=0.0 if offloaded else optimizer / (ranks if stage else 1),
         cast_copies=2 * counts.linear if mixed and not engine and stage < 3 and frozen in (0.0, 4 * total) else 0.0,
         gathered=_gathered(workload, profile, counts, (frozen or weights) / total, ranks) if stage == 3 else 0.0,
-        buckets=size * _bucket(stage, ranks, trained, counts),
+        buckets=size * _bucket(stage, together, trained, counts),
         step=0.0 if offloaded else _step(workload, profile, owned, size, zero=zero),
         load=2 * counts.layer if workload.method == "qlora" else 0.0,
     )
@@ -91,6 +91,8 @@ def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored:
     if workload.method == "qlora":
         linear, embedding = NF4, _unquantized(profile)
     live = 2 * counts.layer if profile.fsdp else LIVE_PARAMETERS + counts.layer
+    if workload.sharding == "fsdp-shard-grad-op":
+        live = counts.linear  # weights stay gathered from the forward pass to the end of the backward pass
     whole = linear * counts.linear + embedding * counts.embedding
     others = whole * (1 - 1 / ranks) if ranks > 1 else whole
     return min(others, linear * min(live, counts.linear) + embedding * counts.embedding)

@@ -9,7 +9,7 @@ from sagefit.job.memory_model import Stack
 from sagefit.memory import activations
 from sagefit.memory.architecture import adapter_params, embedding_params
 from sagefit.memory.overhead import peak, with_overhead
-from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
 from sagefit.memory.workload import Phases, Placement, Transformer, Workload
 
@@ -46,17 +46,19 @@ def gpu_phases(model: Transformer, workload: Workload, placement: Placement) -> 
 @lru_cache(maxsize=4096)
 def worst_stack(model: Transformer, workload: Workload, placement: Placement) -> Stack:
     """The known stack under which this workload needs most."""
-    return max(PROFILES, key=lambda stack: peak(_device_phases(model, workload, placement, stack)))
+    able = stacks_with(workload.sharding)
+    return max(able, key=lambda stack: peak(_device_phases(model, workload, placement, stack)))
 
 
 def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
-    profile, ranks = PROFILES[stack], workload.ranks(placement)
+    profile, ranks = profile_of(stack, workload.sharding), workload.ranks(placement)
     phases = tensor_phases(model, workload, placement, profile)
     expandable = profile.expandable_segments or workload.expandable_segments
-    if not profile.fsdp or workload.sharding != "zero3" or ranks == 1 or expandable:
+    if not profile.fsdp or workload.stage < 3 or ranks == 1 or expandable:
         return with_overhead(phases, ranks)
     # Where weights are next to nothing, pools are no reason to call sharding dearer than whole weights on each rank.
-    whole = tensor_phases(model, replace(workload, sharding="zero2"), placement, profile)
+    gathered = workload.sharding == "fsdp-shard-grad-op"
+    whole = tensor_phases(model, replace(workload, sharding="none" if gathered else "zero2"), placement, profile)
     return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks)))
 
 

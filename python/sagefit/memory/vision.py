@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sagefit.job.memory_model import Stack
 from sagefit.memory.overhead import NCCL, peak
-from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.stacks import PROFILES, StackProfile, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
 from sagefit.memory.vision_models import BATCHES, MIB, Found, default_image_size, find, known, names, resolve
 from sagefit.memory.workload import Phases, Placement, Vision, Workload
@@ -100,7 +100,8 @@ def tensor_phases(workload: Workload, placement: Placement) -> Phases:
     if not isinstance(workload.model, Vision):
         raise TypeError("the workload's model is no vision model")
     found = resolve(workload.model)
-    stacks = _DIFFERENT if workload.stack == "unknown" else [workload.stack]
+    able = stacks_with(workload.sharding)
+    stacks = [one for one in _DIFFERENT if one in able] if workload.stack == "unknown" else [workload.stack]
     return max((_phases(found, workload, placement, stack) for stack in stacks), key=peak)
 
 
@@ -128,7 +129,7 @@ def _phases(found: Found, workload: Workload, placement: Placement, stack: Stack
     area = (found.size / model.size) ** 2
     images = workload.micro_batch * area
     parameters = model.parameters * heads
-    state = _state(workload, placement, parameters, PROFILES[stack])
+    state = _state(workload, placement, parameters, profile_of(stack, workload.sharding))
     activations, reserved = _activations(found, workload, images, area)
     activations, reserved = maps * activations, maps * reserved
     # The replay held whole gradients, of the backbone alone; here they may be sharded, or those of more layers.

@@ -181,6 +181,18 @@ class Workload:
         """Processes that train together, one for each GPU that is used, or for each host where none has a GPU."""
         return max(1, self.world_size or placement.gpus or placement.hosts)
 
+    def shards(self, placement: Placement) -> int:
+        """Ranks that share one copy of what is sharded: all of them, or those of a host with hybrid sharding."""
+        ranks = self.ranks(placement)
+        if self.sharding != "fsdp-hybrid-shard":
+            return ranks
+        return min(ranks, max(1, placement.gpus_per_host if placement.gpus else 1))
+
+    @property
+    def stage(self) -> int:
+        """What is sharded, as a stage of ZeRO: 1 optimizer state, 2 also gradients, 3 also weights; 0 nothing."""
+        return {"none": 0, "zero1": 1, "zero2": 2}.get(self.sharding, 3)
+
 
 @dataclass(frozen=True)
 class Peak:

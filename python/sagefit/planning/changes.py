@@ -98,10 +98,11 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
 def _sharding(job: Job, now: Workload) -> Iterator[Change]:
     counts = (1, 2, 4, 8) if job.resources.instance_type != "auto" else (job.resources.instance_count,)
     for count in counts:
-        if count >= job.resources.instance_count and (now.sharding != "zero3" or count > job.resources.instance_count):
+        if count >= job.resources.instance_count and (now.stage < 3 or count > job.resources.instance_count):
             over = f" with resources.instance_count: {count}" if count > job.resources.instance_count else ""
             over += " and without memory.world_size" if now.world_size else ""
-            yield Change("sharding", f"memory.sharding: zero3{over}", {"sharding": "zero3", "world_size": None}, count)
+            kind = now.sharding if now.stage == 3 else "zero3"
+            yield Change("sharding", f"memory.sharding: {kind}{over}", {"sharding": kind, "world_size": None}, count)
     if now.sharding != "none" and now.cpu_offload == "none":
         yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"})
 

@@ -76,7 +76,7 @@ def candidates(
     ``types`` ``"auto"`` means all that ``allowed`` names (None or empty: all) and that suit the kind of model: GPU
     types for models of GPUs (Ampere or newer for bf16 and flash attention), other types for other models; never
     retired or burstable types, Trainium, or types sold through Training Plans. ``world_size`` sets the number of
-    instances, up to 64; without it a sharded job (zero2, zero3) may grow to 8 instances if ``instance_count`` is less.
+    instances, up to 64; without it a job that shards gradients may grow to 8 instances if ``instance_count`` is less.
     All written types are judged; those that are not allowed or have too few GPUs for ``world_size`` are never chosen.
     Unknown names raise KeyError.
     ``packaged`` ignores refreshed prices, so that every machine gets the same order. ``gpu`` says whether ``"auto"``
@@ -205,7 +205,7 @@ def _counts(least: int, instance: Instance, workload: Workload) -> tuple[int, ..
     if workload.world_size is not None:
         count = max(least, instances_for(workload.world_size, instance))
         return (count,) if count <= max(least, MOST_INSTANCES) else ()
-    if workload.sharding not in ("zero2", "zero3"):
+    if workload.stage < 2:
         return (least,)
     return (least, *(count for count in GROWN_COUNTS if count > least))
 

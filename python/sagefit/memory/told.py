@@ -1,0 +1,307 @@
+"""What a script is told besides numbers: how it shards, with which kernels it computes, what it loads in 4 bits.
+
+Read are Hugging Face's ``TrainingArguments`` (``fsdp``, ``fsdp_config``, ``deepspeed``, ``use_liger_kernel``), a
+DeepSpeed configuration, Accelerate's configuration file and environment, and arguments that scripts commonly have
+(``load_in_4bit``, ``use_peft``). What is seen and not understood is noted. Sources: the documentation of transformers
+5, accelerate 1 (``accelerate.utils.launch``) and DeepSpeed 0.18.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sagefit.job import Job
+from sagefit.job.key import Key, dotted
+from sagefit.job.memory_model import Memory
+from sagefit.job.memory_rules import ACCELERATE
+from sagefit.job.problem import Problem
+from sagefit.memory.stacks import PROFILES
+from sagefit.memory.values import flag, text, whole
+
+_LONGEST = 100_000
+"""Bytes of a configuration; real ones have a hundredth."""
+_LIGER = ("use_liger_kernel", "use_liger")
+# FSDP's ShardingStrategy, by name and by number, as words of TrainingArguments and of Accelerate.
+_STRATEGIES = {
+    **dict.fromkeys(("full_shard", "1", "true"), "fsdp"),
+    **dict.fromkeys(("shard_grad_op", "2"), "fsdp-shard-grad-op"),
+    **dict.fromkeys(("no_shard", "3", "false", ""), "none"),
+    **dict.fromkeys(("hybrid_shard", "4"), "fsdp-hybrid-shard"),
+    **dict.fromkeys(("hybrid_shard_zero2", "_hybrid_shard_zero2", "5"), "fsdp-hybrid-shard"),
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A value of a field of the memory block that another place says, with the place and its words."""
+
+    field: str
+    value: object
+    place: Key
+    words: str
+
+
+class Told:
+    """Reads what the script is told, compares it with the memory block, and collects notes and problems."""
+
+    def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self._job, self._memory = job, memory
+        self._spelt = {name.lower().replace("-", "_"): name for name in hyperparameters}
+        self._hyperparameters = hyperparameters
+        self._said: dict[str, Said] = {}
+        for said in self._all():
+            self._said.setdefault(said.field, said)
+
+    def says(self, field: str) -> bool:
+        """Whether another place than the memory block says what ``field`` is."""
+        return field in self._said
+
+    def get(self, field: str) -> Any:
+        """The value of ``field``: that of the memory block, or what the script is told where the block says nothing."""
+        written, said = getattr(self._memory, field), self._said.get(field)
+        if said is None or said.value == written:
+            return written
+        where = self._where(said)
+        if (written, said.value) == ("bf16", "bf16-mixed"):
+            return written  # weights that are 16-bit throughout are trained with or without autocast
+        if field not in self._memory.model_fields_set:
+            self.notes.append(f"{dotted(said.place)} is {said.words}, so {field} is taken as {text(said.value)}")
+            return said.value
+        if (written, said.value) in self._alike():
+            return said.value
+        self.problems.append(
+            Problem(
+                ("memory", field),
+                f"is {text(written)}, and {where} is {said.words}, which is {text(said.value)}",
+                f"set {field}: {text(said.value)}, or correct the other",
+            )
+        )
+        return written
+
+    def _alike(self) -> tuple[tuple[object, object], ...]:
+        """Pairs of what is written and what is said that do not contradict: the second says it more exactly."""
+        pairs: list[tuple[object, object]] = [("hf-trainer", "hf-liger"), ("full", True), ("selective", True)]
+        if PROFILES.get(self._memory.stack) and PROFILES[self._memory.stack].fsdp:
+            pairs += [("zero3", kind) for kind in ("fsdp", "fsdp-hybrid-shard")] + [("zero2", "fsdp-shard-grad-op")]
+        return tuple(pairs)
+
+    def _where(self, said: Said) -> str:
+        line = self._job.line_exactly(said.place)
+        return dotted(said.place) + (f" (line {line})" if line else "")
+
+    def _all(self) -> Iterator[Said]:
+        yield from self._arguments()
+        yield from self._environment()
+        for name in ACCELERATE:
+            if found := self._hyperparameter(name):
+                yield from self._accelerate_file(*found)
+        yield from self._method()
+        yield from self._kernels()
+
+    def _hyperparameter(self, name: str) -> tuple[Key, object] | None:
+        spelt = self._spelt.get(name)
+        return None if spelt is None else (("hyperparameters", spelt), self._hyperparameters[spelt])
+
+    # Sharding
+
+    def _arguments(self) -> Iterator[Said]:
+        if found := self._hyperparameter("fsdp"):
+            yield from self._fsdp(*found)
+        if found := self._hyperparameter("deepspeed"):
+            yield from self._deepspeed(*found)
+
+    def _fsdp(self, place: Key, raw: object) -> Iterator[Said]:
+        words = text(raw)
+        sharding, offload = "none", "none"
+        for word in words.replace(",", " ").strip("[]").replace("'", "").replace('"', "").split():
+            if word in _STRATEGIES:
+                sharding = _STRATEGIES[word]
+            elif word == "offload":
+                offload = "parameters"
+            elif word != "auto_wrap":
+                self.notes.append(f"{dotted(place)}: {word!r} is not known to the planner and not considered")
+        config = self._hyperparameter("fsdp_config")
+        settings = self._file(*config, kind="fsdp_config") if config else {}
+        yield Said("sharding", _resharded(sharding, settings), place, words or "empty")
+        if offload != "none":
+            yield Said("cpu_offload", offload, place, words)
+        if config and _first(settings, "activation_checkpointing"):
+            yield Said("gradient_checkpointing", True, config[0], "a configuration with activation_checkpointing")
+
+    def _deepspeed(self, place: Key, raw: object) -> Iterator[Said]:
+        settings = self._file(place, raw, kind="DeepSpeed configuration")
+        if settings:
+            yield from self._zero(place, settings)
+
+    def _zero(self, place: Key, settings: Mapping[str, object]) -> Iterator[Said]:
+        zero = settings.get("zero_optimization")
+        zero = zero if isinstance(zero, dict) else {}
+        stage = whole(zero.get("stage", 0))
+        if stage not in (0, 1, 2, 3):
+            self.notes.append(f"{dotted(place)}: stage {zero.get('stage')!r} of ZeRO is not known and not considered")
+            return
+        words = f"a DeepSpeed configuration with stage {stage}"
+        for kind in ("bf16", "fp16"):
+            given = settings.get(kind)
+            if isinstance(given, dict) and flag(given.get("enabled", "")):
+                yield Said("precision", f"{kind}-mixed", place, f"a DeepSpeed configuration with {kind}")
+        yield Said("sharding", f"zero{stage}" if stage else "none", place, words)
+        devices = {name: zero.get(f"offload_{name}") for name in ("param", "optimizer")}
+        away = [name for name, at in devices.items() if isinstance(at, dict) and text(at.get("device")) != "none"]
+        if away:
+            yield Said("cpu_offload", "parameters" if "param" in away else "optimizer", place, words)
+        if self._memory.stack != "unknown" and PROFILES[self._memory.stack].fsdp:
+            yield Said("stack", "deepspeed", place, words)
+
+    def _environment(self) -> Iterator[Said]:
+        """Accelerate's launcher hands its settings on in the environment, and reads them there."""
+        settings = {name: value for name, value in self._job.environment.items() if not isinstance(value, Mapping)}
+        if flag(settings.get("ACCELERATE_USE_FSDP", "")):
+            name = "FSDP_SHARDING_STRATEGY" if "FSDP_SHARDING_STRATEGY" in settings else "ACCELERATE_USE_FSDP"
+            place = ("environment", name)
+            word = text(settings.get(name))
+            sharding = _STRATEGIES.get(word, "fsdp")
+            reshard = {"reshard_after_forward": settings.get("FSDP_RESHARD_AFTER_FORWARD", "true")}
+            yield Said("sharding", _resharded(sharding, reshard), place, word)
+            if flag(settings.get("FSDP_OFFLOAD_PARAMS", "")):
+                yield Said("cpu_offload", "parameters", ("environment", "FSDP_OFFLOAD_PARAMS"), "true")
+            if flag(settings.get("FSDP_ACTIVATION_CHECKPOINTING", "")):
+                yield Said("gradient_checkpointing", True, ("environment", "FSDP_ACTIVATION_CHECKPOINTING"), "true")
+        if flag(settings.get("ACCELERATE_USE_DEEPSPEED", "")):
+            names = ("ACCELERATE_DEEPSPEED_CONFIG_FILE", "ACCELERATE_DEEPSPEED_ZERO_STAGE", "ACCELERATE_USE_DEEPSPEED")
+            name = next(name for name in names if name in settings)
+            if name == names[0]:
+                yield from self._deepspeed(("environment", name), settings[name])
+            else:
+                given = {
+                    "zero_stage": settings.get(names[1], 2),
+                    "offload_param_device": settings.get("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", "none"),
+                    "offload_optimizer_device": settings.get("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "none"),
+                }
+                yield from self._zero(("environment", name), _zero_of(given))
+        yield from _mixed(("environment", "ACCELERATE_MIXED_PRECISION"), settings.get("ACCELERATE_MIXED_PRECISION"))
+
+    def _accelerate_file(self, place: Key, raw: object) -> Iterator[Said]:
+        settings = self._file(place, raw, kind="Accelerate configuration")
+        kind = text(settings.get("distributed_type", ""))
+        yield from _mixed(place, settings.get("mixed_precision"))
+        words = f"an Accelerate configuration with distributed_type {kind.upper()}"
+        if kind == "fsdp":
+            fsdp = settings.get("fsdp_config")
+            fsdp = fsdp if isinstance(fsdp, dict) else {}
+            sharding = _STRATEGIES.get(text(fsdp.get("fsdp_sharding_strategy", "full_shard")), "fsdp")
+            yield Said("sharding", _resharded(sharding, fsdp), place, words)
+            if _first(fsdp, "offload_params"):
+                yield Said("cpu_offload", "parameters", place, words)
+            if _first(fsdp, "activation_checkpointing"):
+                yield Said("gradient_checkpointing", True, place, words)
+        elif kind == "deepspeed":
+            given = settings.get("deepspeed_config")
+            given = given if isinstance(given, dict) else {}
+            if "deepspeed_config_file" in given:
+                yield from self._deepspeed(place, given["deepspeed_config_file"])
+                return
+            yield from self._zero(place, _zero_of(given))
+        elif settings and kind not in ("", "no", "multi_gpu", "multi_cpu"):
+            self.notes.append(f"{dotted(place)}: distributed_type {kind!r} is not known to the planner")
+
+    # Method and kernels
+
+    def _method(self) -> Iterator[Said]:
+        four, eight = self._hyperparameter("load_in_4bit"), self._hyperparameter("load_in_8bit")
+        if four and flag(four[1]):
+            yield Said("method", "qlora", four[0], text(four[1]))
+        if eight and flag(eight[1]):
+            self.notes.append(f"{dotted(eight[0])}: weights in 8 bits are not known to the planner and not considered")
+        peft = self._hyperparameter("use_peft") or self._hyperparameter("use_lora")
+        if peft and flag(peft[1]) and self._memory.method != "qlora":
+            yield Said("method", "lora", peft[0], text(peft[1]))
+        rank = self._hyperparameter("lora_r") or self._hyperparameter("lora_rank")
+        off = peft is not None and flag(peft[1]) is False
+        if rank and whole(rank[1]) and not off and "method" not in self._memory.model_fields_set:
+            yield Said("method", "lora", rank[0], text(rank[1]))
+
+    def _kernels(self) -> Iterator[Said]:
+        found = next(filter(None, map(self._hyperparameter, _LIGER)), None)
+        stack = self._memory.stack
+        if found and flag(found[1]) and stack in ("hf-trainer", "hf-liger", "unknown"):
+            yield Said("stack", "hf-liger", found[0], text(found[1]))
+        elif found and flag(found[1]):
+            self.notes.append(f"{dotted(found[0])} is not considered: the planner does not know {stack} with Liger")
+        elif found and flag(found[1]) is False and stack == "hf-liger":
+            yield Said("stack", "hf-trainer", found[0], text(found[1]))
+        compiled = self._hyperparameter("torch_compile")
+        if compiled and flag(compiled[1]):
+            self.notes.append(f"{dotted(compiled[0])} is not considered: what compiled code keeps is not known")
+
+    def _file(self, place: Key, raw: object, *, kind: str) -> dict[str, object]:
+        """The mapping that ``raw`` is, as JSON, or that the file of this name in the code holds."""
+        written = str(raw).strip()
+        content = written if written.startswith("{") else self._content(written)
+        if content is None:
+            if written and flag(written) is None:
+                self.notes.append(f"{dotted(place)}: no file {written!r} in code.source_dir, so it is not considered")
+            return {}
+        try:
+            parsed = yaml.safe_load(content) if written.endswith((".yaml", ".yml")) else json.loads(content)
+        except (ValueError, RecursionError, yaml.YAMLError):
+            parsed = None
+        if not isinstance(parsed, dict):
+            self.notes.append(f"{dotted(place)}: {written[:80]!r} is no {kind}, so it is not considered")
+            return {}
+        return parsed
+
+    def _content(self, name: str) -> str | None:
+        if self._job.code is None or not name:
+            return None
+        folder = self._job.local(self._job.code.source_dir)
+        path = (folder / _in_container(name)).resolve()
+        if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > _LONGEST:
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _in_container(name: str) -> Path:
+    """A path of the script, which runs in ``/opt/ml/code``, from the folder of the code."""
+    return Path(name.removeprefix("/opt/ml/code/"))
+
+
+def _resharded(sharding: str, settings: Mapping[str, object]) -> str:
+    """``sharding`` with what ``reshard_after_forward`` says: a switch, or for FSDP1 the name of a strategy."""
+    given = _setting(settings, "reshard_after_forward")
+    if sharding == "fsdp" and given is not None:
+        return {"false": "fsdp-shard-grad-op"}.get(text(given)) or _STRATEGIES.get(text(given), sharding)
+    return sharding
+
+
+def _zero_of(given: Mapping[str, object]) -> dict[str, object]:
+    """Accelerate's settings of DeepSpeed as a configuration of DeepSpeed."""
+    offload = {
+        f"offload_{name}": {"device": given.get(f"offload_{name}_device", "none")} for name in ("param", "optimizer")
+    }
+    return {"zero_optimization": {"stage": given.get("zero_stage", 2), **offload}}
+
+
+def _mixed(place: Key, given: object) -> Iterator[Said]:
+    """Accelerate's ``mixed_precision``."""
+    if text(given) in ("bf16", "fp16"):
+        yield Said("precision", f"{text(given)}-mixed", place, f"mixed_precision {text(given)}")
+
+
+def _first(settings: Mapping[str, object], name: str) -> bool | None:
+    """A switch of FSDP; None where it is none."""
+    given = _setting(settings, name)
+    return None if given is None else flag(given)
+
+
+def _setting(settings: Mapping[str, object], name: str) -> object:
+    """A setting of FSDP, which Accelerate and older releases write with a prefix."""
+    return settings.get(name, settings.get(f"fsdp_{name}"))
