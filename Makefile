@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo examples job image plan size platform review test test-fast test-full snapshot coverage mutate lint launcher docs bench bench-memory lock clean
+.PHONY: help setup demo examples job image plan size platform doctor review test test-fast test-full snapshot coverage mutate lint launcher docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -55,6 +55,9 @@ size: $(VENV)/.ready ## NAME=<job>: predict its memory, choose the instance, sho
 PLATFORM ?= dev
 platform: $(VENV)/.ready ## [PLATFORM=dev] [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share
 	@$(SAGEFIT) platform apply '$(PLATFORM)' $(yes)
+
+doctor: $(VENV)/.ready ## [NAME=<job>] [PLATFORM=dev] [CLOUD=local]: say what would go wrong before anything is applied
+	@$(SAGEFIT) doctor $(if $(NAME),"$$NAME",--platform '$(PLATFORM)')
 
 review: $(VENV)/.ready ## NAME=<job>: the page a reviewer of its plan reads
 	@$(SAGEFIT) review "$$NAME"

@@ -14,6 +14,10 @@ from sagefit.errors import SagefitError
 SCHEMA = 1
 
 
+class NoPlatformError(SagefitError):
+    """There is no platform of this name in the account and region of the environment."""
+
+
 class Buckets(BaseModel):
     """The names of the platform's buckets."""
 
@@ -54,6 +58,8 @@ class Platform(BaseModel):
     buckets: Buckets
     repository_url: str | None = None
     kms_key_arn: str | None = None
+    topic_arn: str | None = None
+    permissions_boundary_arn: str | None = None
     network: Network = Network()
     warm_pools: dict[str, Pool] = {}
     tags: dict[str, str] = {}
@@ -96,7 +102,7 @@ def load_platform(name: str) -> Platform:
         answer = boto3.client("ssm").get_parameter(Name=parameter(name))
     except ClientError as error:
         if error.response["Error"]["Code"] == "ParameterNotFound":
-            raise SagefitError(
+            raise NoPlatformError(
                 f"platform: no platform {name!r} in this account and region ({parameter(name)} is not in SSM)",
                 hint=f"apply it: {command('platform', 'apply', name)}; or name another in the job file",
             ) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -20,7 +20,7 @@ from moto.sts.models import sts_backends
 from moto.utilities.utils import get_partition
 
 from sagefit.documents import as_list
-from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere
+from sagefit.iam.evaluate import Call, Context, allows, allows_somewhere, applies, missing_keys, statements_of
 
 Request = Mapping[str, Any]
 _KINDS = {
@@ -123,11 +123,42 @@ def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> st
 
 def denial_of_user(user: User, calls: Iterable[Call]) -> str:
     """The same of a user of IAM, with the policies of the user and of the user's groups."""
+    return _denial(user.arn, [_documents_of(user)], calls)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What IAM's simulator says of a call: its decision, and the keys of conditions that the call would need."""
+
+    decision: str
+    missing: list[str]
+
+
+def simulate(principal: str, call: Call) -> Simulated | None:
+    """Judge a call of a user or a role as IAM's simulator does; None for one that is not there."""
+    groups = _policies(principal) if ":role/" in principal else _policies_of_user(principal)
+    if groups is None:
+        return None
+    statements = [statement for group in groups for statement in statements_of(group)]
+    missing = sorted({key for each in statements for key in missing_keys(each, call)})
+    if any(not each.allows and applies(each, call) for each in statements):
+        return Simulated("explicitDeny", missing)
+    return Simulated("allowed" if all(allows(group, call) for group in groups) else "implicitDeny", missing)
+
+
+def _policies_of_user(arn: str) -> list[list[dict[str, Any]]] | None:
+    _, partition, _, _, account, _ = arn.split(":", 5)
+    users = list(iam_backends[account][partition].users.values())
+    user = next((user for user in users if user.arn == arn), None)
+    return None if user is None else [_documents_of(user)]
+
+
+def _documents_of(user: User) -> list[dict[str, Any]]:
+    """The policies of a user and of the user's groups."""
     backend = iam_backends[user.account_id][get_partition(user.region_name)]
     owners: list[Any] = [user, *(group for group in list(backend.groups.values()) if user in group.users)]
     own = [json.loads(text) for owner in owners for text in owner.policies.values()]
-    own += [json.loads(_document(policy)) for owner in owners for policy in owner.managed_policies.values()]
-    return _denial(user.arn, [own], calls)
+    return own + [json.loads(_document(policy)) for owner in owners for policy in owner.managed_policies.values()]
 
 
 def _denial(who: str, groups: list[list[dict[str, Any]]], calls: Iterable[Call]) -> str:

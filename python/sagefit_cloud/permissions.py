@@ -134,7 +134,7 @@ def _of_iam(action: str, request: Request, place: Place) -> Iterator[Call]:
     elif "PolicyName" in request:
         yield Call(action, f"{start}:policy{request.get('Path', '/')}{request['PolicyName']}")
     else:
-        yield Call(action, request.get("OpenIDConnectProviderArn", "*"))
+        yield Call(action, request.get("PolicySourceArn") or request.get("OpenIDConnectProviderArn", "*"))
 
 
 def _of_kms(action: str, request: Request, place: Place) -> Iterator[Call]:

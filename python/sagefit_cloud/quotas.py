@@ -17,8 +17,8 @@ from sagefit.catalog.quotas import USAGES
 SERVICE_CODE = "sagemaker"
 USAGE, SPOT_USAGE, WARM_POOL_USAGE = USAGES["training"], USAGES["spot"], USAGES["warm_pool"]
 
-_CPU_DEFAULTS = {USAGE: 20.0, SPOT_USAGE: 20.0, WARM_POOL_USAGE: 4.0}
-_ACCELERATOR_DEFAULTS = {USAGE: 4.0, SPOT_USAGE: 4.0, WARM_POOL_USAGE: 2.0}
+_CPU_DEFAULTS = {USAGE: 20.0, SPOT_USAGE: 20.0, WARM_POOL_USAGE: 4.0, USAGES["processing"]: 20.0}
+_ACCELERATOR_DEFAULTS = {USAGE: 4.0, SPOT_USAGE: 4.0, WARM_POOL_USAGE: 2.0, USAGES["processing"]: 4.0}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sagefit_cloud.storage import S3Uri
 _PREFIXES = {"monitoring": "cloudwatch"}  # services whose actions have another name than their signatures
 # Operations whose permission has another name:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html
-_S3_ACTIONS = {
+S3_ACTIONS = {
     "DeleteBucketCors": "PutBucketCORS",
     "DeleteBucketEncryption": "PutEncryptionConfiguration",
     "DeleteBucketLifecycle": "PutLifecycleConfiguration",
@@ -103,7 +103,7 @@ def _of_keys(environ: dict[str, Any], operation: str, place: Place) -> Iterator[
 def _of_s3(environ: dict[str, Any], operation: str, partition: str) -> Iterator[tuple[Any, ...]]:
     bucket, _, key = _utf8(str(environ.get("PATH_INFO", ""))).lstrip("/").partition("/")
     query = parse_qs(str(environ.get("QUERY_STRING", "")), keep_blank_values=True)
-    action, where = _S3_ACTIONS.get(operation, operation), S3Uri(bucket, key).arn(partition)
+    action, where = S3_ACTIONS.get(operation, operation), S3Uri(bucket, key).arn(partition)
     if operation == "DeleteObjects":
         for name, version in _deleted(environ):
             yield _of_version(action, version), S3Uri(bucket, name).arn(partition)

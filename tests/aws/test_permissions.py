@@ -13,6 +13,7 @@ import pytest
 from aws.bases import ACCOUNT, BASES, REGION, fresh
 from aws.reference import Reference, judge
 from aws.test_policies import EXEMPT, reference  # noqa: F401 - a fixture
+from sagefit.doctor.permissions import rows
 from sagefit.iam.evaluate import Call
 from sagefit_cloud import permissions
 from sagefit_cloud.rules import Place
@@ -30,6 +31,8 @@ READS: list[tuple[str, str, dict[str, Any]]] = [
     ("cloudwatch", "PutMetricData", {"Namespace": "/aws/sagemaker/TrainingJobs"}),
     ("ecr", "CreateRepository", {"repositoryName": "a", "tags": _TAGS}),
     ("ecr", "DescribeRepositories", {"repositoryNames": ["a"]}),
+    ("ec2", "DescribeSubnets", {"SubnetIds": ["subnet-1"]}),
+    ("ecr", "DescribeImages", {"repositoryName": "a"}),
     ("ecr", "GetAuthorizationToken", {}),
     ("events", "PutRule", {"Name": "a", "Tags": _TAGS}),
     ("events", "ListTargetsByRule", {"Rule": "a"}),
@@ -37,6 +40,7 @@ READS: list[tuple[str, str, dict[str, Any]]] = [
     ("iam", "CreateRole", {"RoleName": "a", "Path": "/sagefit/", "Tags": _TAGS}),
     ("iam", "GetPolicyVersion", {"PolicyArn": f"arn:aws:iam::{ACCOUNT}:policy/sagefit/a"}),
     ("iam", "ListInstanceProfilesForRole", {"RoleName": "a"}),
+    ("iam", "SimulatePrincipalPolicy", {"PolicySourceArn": f"arn:aws:iam::{ACCOUNT}:role/a"}),
     ("kms", "ListAliases", {}),
     ("kms", "CreateKey", {"Tags": [{"TagKey": "sagefit:platform", "TagValue": "dev"}]}),
     ("logs", "CreateLogGroup", {"logGroupName": "a", "tags": {"a": "b"}}),
@@ -48,6 +52,7 @@ READS: list[tuple[str, str, dict[str, Any]]] = [
     ("servicequotas", "ListServiceQuotas", {"ServiceCode": "sagemaker"}),
     ("sns", "CreateTopic", {"Name": "a", "Tags": _TAGS}),
     ("sns", "GetSubscriptionAttributes", {"SubscriptionArn": "a"}),
+    ("sns", "ListSubscriptionsByTopic", {"TopicArn": f"arn:aws:sns:{REGION}:{ACCOUNT}:a"}),
     ("sns", "Unsubscribe", {"SubscriptionArn": "a"}),
     ("ssm", "GetParameter", {"Name": "/sagefit/dev"}),
     ("ssm", "ListTagsForResource", {"ResourceType": "Parameter", "ResourceId": "/sagefit/dev"}),
@@ -105,3 +110,15 @@ def test_who_starts_a_log_of_a_machine_is_asked_for_its_delivery() -> None:
         "logs:ListLogDeliveries",
         "logs:PutResourcePolicy",
     ]
+
+
+def test_what_doctor_asks_for_are_calls_of_the_reference(reference: Reference) -> None:  # noqa: F811
+    names = {"partition": "aws", "region": REGION, "account": ACCOUNT, "platform": "dev", "prefix": "sagefit-dev"}
+    names |= {"job": "digits", "data": "data", "key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"}
+    wrong: list[str] = []
+    for row in rows():
+        context = {key: value.format_map(names) for key, value in row.context.items()}
+        calls = [Call(action, arn.format_map(names), context) for action in row.actions for arn in row.on]
+        found = [each for each in judge(reference, policy_of(calls)) if each.rule != "a call needs one too"]
+        wrong += [str(each) for each in found if not any(exempt.covers(each) for exempt in EXEMPT)]
+    assert wrong == []

@@ -62,6 +62,10 @@ def terraform(root: Path, environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.of_files(
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples", "job", "modules", "policies"),
+    *("main.tf", "outputs.tf", "variables.tf", "versions.tf", "python/sagefit_cloud", "tests/docs"),
+)
 def test_blocks_plan(tmp_path: Path) -> None:
     names = write_blocks(tmp_path / "blocks")
     sagefit = Sagefit(tmp_path / "home", CLOUD="local")

@@ -118,6 +118,14 @@ def test_plans_after_apply_are_empty(world: World) -> None:
     assert "No changes" in world.sagefit("platform", "plan").out
 
 
+def test_doctor_finds_nothing_wrong_and_changes_nothing(world: World) -> None:
+    before = len(world.sagefit.calls())
+    lines = world.sagefit("doctor", "quickstart").out.splitlines()
+    assert len(lines) >= 9
+    assert [line for line in lines if not line.startswith("ok ")] == []
+    assert {call["kind"] for call in world.sagefit.calls()[before:]} == {"read"}
+
+
 def test_a_plan_makes_no_mutating_call(world: World, tmp_path: Path) -> None:
     job = write_job(tmp_path, {"name": "fresh"})
     before = len(world.sagefit.calls())

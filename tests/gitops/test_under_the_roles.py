@@ -20,8 +20,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checkout import copy_tree
+from cli_runner import Sagefit
 from policies.offline import cloud, terraform
+from sagefit.doctor.account import Caller, find_caller
+from sagefit.doctor.asking import guarded
+from sagefit.doctor.permissions import check_permissions, rows
+from sagefit.job import Job, load_job
 from sagefit.paths import ROOT
+from sagefit.platform import load_platform
+from sagefit_cloud.role_calls import S3_ACTIONS
 
 pytestmark = pytest.mark.xdist_group("gitops-roles")
 
@@ -104,10 +111,14 @@ class Company:
     """The company's root beside Sagefit's, and the cloud with the pipeline's roles."""
 
     root: Path
+    cloud: Path
+    """The folder of the cloud."""
     platform: str
     owner: dict[str, str]
     roles: dict[str, str]
     """The ARN of each role, by its name in the example."""
+    before: int
+    """How many calls the owner made to make them."""
 
     def of(self, role: str) -> dict[str, str]:
         """The environment of a session with a role."""
@@ -164,7 +175,9 @@ def company(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             terraform(place, owner, "init")
         terraform(roles, owner, "apply", "-input=false", "-auto-approve")
         found = json.loads(terraform(roles, owner, "output", "-json"))
-        yield Company(root, platform, owner, {name: output["value"] for name, output in found.items()})
+        arns = {name: output["value"] for name, output in found.items()}
+        place = folder / "cloud"
+        yield Company(root, place, platform, owner, arns, len(Sagefit(place).calls()))
 
 
 def _write_root(root: Path, platform: str, tags: dict[str, str]) -> None:
@@ -253,6 +266,62 @@ def test_a_role_may_not(company: Company, role: str, service: str, method: str, 
     with pytest.raises(ClientError, match=r"AccessDenied.*is not authorized to perform") as caught:
         getattr(company.client(service, company.of(role)), method)(**request_)
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+_JOB = """
+name: digits
+platform: {platform}
+image: {{ framework: sklearn, version: "1.2-1" }}
+code: {{ source_dir: code, entry_point: train.py }}
+resources: {{ instance_type: ml.m5.large }}
+attempts: [{{ name: first }}]
+schedule: rate(1 day)
+"""
+
+
+@pytest.mark.parametrize("role", ["plan", "apply"])
+@pytest.mark.parametrize("of", ["platform", "job"])
+def test_doctor_says_what_a_role_may_do(company: Company, monkeypatch: pytest.MonkeyPatch, role: str, of: str) -> None:
+    _act_as(monkeypatch, company.of(role))
+    path = company.root / "digits.yaml"
+    path.write_text(_JOB.format(platform=company.platform), encoding="utf-8")
+    job, caller = load_job(str(path)) if of == "job" else None, find_caller()
+    assert isinstance(caller, Caller)
+    if role == "apply":  # it may call nothing of IAM on itself, so the owner asks
+        assert _states(caller, company, job) == ["unknown"]
+        _act_as(monkeypatch, company.owner)
+    may = {"plan": "ok", "apply": "ok" if role == "apply" else "fault"}
+    # A pipeline defines jobs, and starts none.
+    assert _states(caller, company, job) == [*may.values(), *(["fault"] if job else [])]
+
+
+def _act_as(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    patch.delenv("AWS_SESSION_TOKEN", raising=False)
+    for name, value in environment.items():
+        if name.startswith("AWS_"):
+            patch.setenv(name, REGION if name.endswith("REGION") else value)
+    patch.setattr(boto3, "DEFAULT_SESSION", None)  # it would remember the key
+
+
+def _states(caller: Caller, company: Company, job: Job | None) -> list[str]:
+    platform = load_platform(company.platform)
+    found = guarded("permissions", check_permissions(caller, company.platform, platform, job))
+    return [finding.state for finding in found]
+
+
+def test_doctor_asks_for_every_call_that_terraform_made(company: Company) -> None:
+    calls = Sagefit(company.cloud).calls()[company.before :]
+    made = {_permission(call["service"], call["action"]) for call in calls if call["status"] < 400}
+    asked = {action for row in rows() for action in row.actions}
+    # Keys are made and described by others, a session needs no leave, and what doctor asks itself is not of an apply.
+    others = ("kms:", "sts:", "iam:Simulate")
+    assert sorted(action for action in made - asked if not action.startswith(others)) == []
+    assert len(made & asked) >= 50
+
+
+def _permission(service: str, action: str) -> str:
+    name = {"stepfunctions": "states", "service-quotas": "servicequotas"}.get(service, service)
+    return f"{name}:{S3_ACTIONS.get(action, action) if name == 's3' else action}"
 
 
 def test_it_is_destroyed_under_the_apply_role(company: Company) -> None:

@@ -14,6 +14,7 @@ from proofs import calls, forbidden
 from proofs.job_at_limits import NAME
 from proofs.linter import findings
 from proofs.planned import JOBS, Planned
+from sagefit.doctor.permissions import rows
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
 
@@ -112,6 +113,22 @@ def test_container_of_a_job_reaches_no_other_job(planned: Planned, platform: str
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_engineer_can_run_jobs(planned: Planned, platform: str) -> None:
     must = calls.of_an_engineer(planned.document(platform), OWN_JOB[platform][1])
+    assert wrong(planned.engineer(platform), must, allowed=True) == []
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_engineer_can_make_the_calls_that_doctor_asks_for(planned: Planned, platform: str) -> None:
+    document, job = planned.document(platform), OWN_JOB[platform][1]
+    names = {key: document[key] for key in ("partition", "region")} | {"account": document["account_id"], "job": job}
+    names["prefix"] = f"sagefit-{document['name']}"
+    must = [
+        Call(action, arn.format_map(names))
+        for row in rows()
+        if row.to == "run"
+        for action in row.actions
+        for arn in row.on
+    ]
+    assert len(must) >= 7
     assert wrong(planned.engineer(platform), must, allowed=True) == []
 
 

@@ -1,4 +1,5 @@
-# What a plan needs: to look at what the platforms are made of, to read their states, to hold the state's lock.
+# What a plan needs: to look at what the platforms are made of, to read their states, to hold the state's lock; and what
+# `sagefit doctor` looks at.
 locals {
   _state_objects = "${local._arn}:s3:::${var.state.bucket}/sagefit"
 
@@ -18,6 +19,13 @@ locals {
       "cloudwatch:DescribeAlarms",
       "cloudwatch:GetDashboard",
       "cloudwatch:ListTagsForResource",
+      "ec2:DescribeInstanceTypeOfferings",
+      "ec2:DescribeRouteTables",
+      "ec2:DescribeSecurityGroups",
+      "ec2:DescribeSubnets",
+      "ec2:DescribeVpcEndpoints",
+      "ec2:DescribeVpcs",
+      "ecr:DescribeImages",
       "ecr:DescribeRepositories",
       "ecr:GetLifecyclePolicy",
       "ecr:ListTagsForResource",
@@ -32,6 +40,7 @@ locals {
       "iam:ListInstanceProfilesForRole",
       "iam:ListPolicyVersions",
       "iam:ListRolePolicies",
+      "iam:SimulatePrincipalPolicy",
       "kms:DescribeKey",
       "kms:GetKeyPolicy",
       "kms:GetKeyRotationStatus",
@@ -51,6 +60,7 @@ locals {
       "servicequotas:ListServiceQuotas",
       "sns:GetSubscriptionAttributes",
       "sns:GetTopicAttributes",
+      "sns:ListSubscriptionsByTopic",
       "sns:ListTagsForResource",
       "ssm:DescribeParameters",
       "ssm:ListTagsForResource",

@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Usage = Literal["training", "spot", "warm_pool"]
+Usage = Literal["training", "spot", "warm_pool", "processing"]
 
 USAGES: dict[Usage, str] = {
     "training": "for training job usage",
     "spot": "for spot training job usage",
     "warm_pool": "for training warm pool usage",
+    "processing": "for processing job usage",
 }
 
 

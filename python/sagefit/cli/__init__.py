@@ -29,6 +29,7 @@ COMMANDS = {
     "destroy": "sagefit.cli.jobs",
     "run": "sagefit.cli.jobs",
     "recover": "sagefit.cli.recover",
+    "doctor": "sagefit.cli.doctor",
     "start": "sagefit.cli.runs",
     "watch": "sagefit.cli.runs",
     "stop": "sagefit.cli.runs",

@@ -33,14 +33,14 @@ class Call:
 
 def allows(policies: Iterable[dict[str, Any]], call: Call) -> bool:
     """Whether some statement allows a call and none denies it."""
-    effects = {statement.allows for statement in _statements(policies) if applies(statement, call)}
+    effects = {statement.allows for statement in statements_of(policies) if applies(statement, call)}
     return effects == {True}
 
 
 def allows_somewhere(policies: Iterable[dict[str, Any]], call: Call) -> bool:
     """Whether some statement allows the action of a call, on whatever resource and condition."""
     return any(
-        statement.allows and _takes(statement.actions, call.action.lower()) for statement in _statements(policies)
+        statement.allows and _takes(statement.actions, call.action.lower()) for statement in statements_of(policies)
     )
 
 
@@ -53,13 +53,20 @@ def applies(statement: Statement, call: Call) -> bool:
     )
 
 
-def _statements(policies: Iterable[dict[str, Any]]) -> Iterator[Statement]:
+def statements_of(policies: Iterable[dict[str, Any]]) -> Iterator[Statement]:
     """The statements of some documents. Raises KeyError or TypeError for a document that IAM would not accept."""
     for document in policies:
         policy = read_policy(document, exact=True)
         if policy is None:
             raise TypeError(f"{document!r} is no policy")
         yield from policy.statements
+
+
+def missing_keys(statement: Statement, call: Call) -> Iterator[str]:
+    """The keys of conditions that a call does not have, where a statement depends on nothing else of it."""
+    if _takes(statement.actions, call.action.lower()) and _takes(statement.resources, call.resource):
+        given = {key.lower() for key in call.context}
+        yield from (key for operator, key, _ in statement.conditions if key not in given and operator != "null")
 
 
 def _takes(part: Part, text: str) -> bool:

@@ -10,7 +10,7 @@ from moto.core import utils
 
 from sagefit.cloud.faults import Faults
 from sagefit_cloud.executor import Executor
-from sagefit_cloud.extensions import cloudwatch, s3, sagemaker, servicequotas, stepfunctions
+from sagefit_cloud.extensions import cloudwatch, ecr, iam, s3, sagemaker, servicequotas, sns, stepfunctions, sts
 
 
 def install(executor: Executor, faults: Faults, contents: Path) -> None:
@@ -19,6 +19,10 @@ def install(executor: Executor, faults: Faults, contents: Path) -> None:
     models.create_loader = cache(models.create_loader)  # it would look for all services anew for each model
     stepfunctions.install()
     cloudwatch.install()
+    ecr.install()
+    iam.install()
+    sns.install()
+    sts.install()
     s3.install(contents)
     servicequotas.install()
     sagemaker.install(executor, faults)

@@ -1,0 +1,434 @@
+"""Each look by itself: what it says where all is well, where something is wrong, and where it may not ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from cli_runner import Sagefit
+from doctor.conftest import ACCOUNT, REGION, Account
+from sagefit.doctor import Finding, account, data, images, network, permissions, quotas, state, tools
+from sagefit.doctor.asking import guarded
+from sagefit.job import load_job
+from sagefit.job.images import region_problems
+from sagefit.planning import JobPlan, plan
+from sagefit.platform import Network, Platform
+from sagefit.target import Target
+
+pytestmark = pytest.mark.xdist_group("doctor")
+
+_ALL = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+_FRAMEWORK = "framework: sklearn, version: 1.2-1"
+_GPU = "framework: pytorch, version: 2.5.1"
+_JOB = """
+name: tried
+platform: tried
+image: {{ {image} }}
+code: {{ source_dir: ., entry_point: train.py }}
+resources: {{ instance_type: {type}, instance_count: {count}, max_runtime: 1h }}
+attempts: [{{ name: only }}]
+{more}
+"""
+_S3 = """
+terraform {{
+  # backend "s3" {{ bucket = "another" }}
+  backend "s3" {{
+    bucket = "{bucket}"
+    region = "us-east-1"
+    {lock}
+  }}
+}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _asks(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner of the account asks, unless a test says otherwise."""
+    _ask_as(monkeypatch, account.environment)
+
+
+def _ask_as(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    for name, value in environment.items():
+        if name.startswith("AWS_"):
+            patch.setenv(name, value)
+    if "AWS_SESSION_TOKEN" not in environment:
+        patch.delenv("AWS_SESSION_TOKEN", raising=False)
+    patch.setattr(boto3, "DEFAULT_SESSION", None)  # it would remember the key
+
+
+def _planned(
+    folder: Path, image: str = _FRAMEWORK, ml_type: str = "ml.m5.large", count: int = 1, more: str = ""
+) -> JobPlan:
+    (folder / "train.py").touch()
+    path = folder / "tried.yaml"
+    path.write_text(_JOB.format(image=image, type=ml_type, count=count, more=more))
+    return plan(load_job(str(path)))
+
+
+def _platform(**more: Any) -> Platform:
+    buckets = {kind: f"sagefit-tried-{kind}" for kind in ("data", "artifacts", "checkpoints")}
+    return Platform.model_validate(
+        {"schema_": 1, "name": "tried", "partition": "aws", "region": REGION, "account_id": ACCOUNT, "buckets": buckets}
+        | more
+    )
+
+
+def _caller() -> account.Caller:
+    found = account.find_caller()
+    assert isinstance(found, account.Caller)
+    return found
+
+
+def _only(findings: Iterator[Finding]) -> Finding:
+    (found,) = findings
+    return found
+
+
+# --- who asks
+
+
+def test_without_a_region_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    found = account.find_caller()
+    assert isinstance(found, Finding)
+    assert (found.state, found.message) == ("fault", "no region is set")
+
+
+def test_without_credentials_nothing_else_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    found = account.find_caller()
+    assert isinstance(found, Finding)
+    assert (found.state, found.message) == ("fault", "there are no credentials for AWS")
+
+
+def test_a_key_that_aws_does_not_know_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    found = account.find_caller()
+    assert isinstance(found, Finding)
+    assert found.state == "fault"
+    assert "InvalidClientTokenId" in found.message
+
+
+def test_a_platform_that_is_not_applied_is_a_fault_of_a_job_alone() -> None:
+    assert [account.find_platform("absent", needed=needed)[1].state for needed in (False, True)] == ["ok", "fault"]
+
+
+# --- what runs here
+
+
+def test_an_old_terraform_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _only(tools.check_tools()).state == "ok"
+    (tmp_path / "terraform").write_text('#!/bin/sh\necho \'{"terraform_version": "1.5.7"}\'\n')
+    (tmp_path / "terraform").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path))
+    found = _only(tools.check_tools())
+    assert found.state == "fault"
+    assert "1.5.7" in found.message
+
+
+# --- where the state lies
+
+
+@pytest.mark.parametrize(
+    ("bucket", "lock", "expected", "told"),
+    [
+        ("here", "use_lockfile = true", "ok", "can be reached"),
+        ("here", "", "fault", "nothing keeps two applies of one state apart"),
+        ("nowhere", "use_lockfile = true", "fault", "there is no bucket nowhere"),
+        ("${var.bucket}", "", "unknown", "names no bucket in S3"),
+    ],
+)
+def test_state_in_a_bucket(
+    account: Account,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bucket: str,
+    lock: str,
+    expected: str,
+    told: str,
+) -> None:
+    account.client("s3").create_bucket(Bucket="here")
+    for name in ("ROOT", "JOB_ROOT"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "backend_override.tf").write_text(_S3.format(bucket=bucket, lock=lock))
+        monkeypatch.setattr(state, name, tmp_path / name)
+    found = _only(state.check_state(Target("aws", tmp_path)))
+    assert (found.state, told in found.message) == (expected, True), found
+    assert _only(state.check_state(Target("local", tmp_path))).state == "ok"
+
+
+def test_a_backend_of_one_root_alone_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROOT", "JOB_ROOT"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(state, name, tmp_path / name)
+    assert _only(state.check_state(Target("aws", tmp_path))).state == "ok"
+    (tmp_path / "ROOT" / "backend_override.tf").write_text(_S3.format(bucket="here", lock="use_lockfile = true"))
+    found = next(state.check_state(Target("aws", tmp_path)))
+    assert found.state == "fault"
+    assert "is missing" in found.message
+
+
+# --- what the caller may do
+
+
+def test_a_role_is_found_by_its_session_and_judged_with_its_boundary(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iam = account.client("iam")
+    trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+    every = json.dumps({"Version": "2012-10-17", "Statement": [_ALL]})
+    reads = [{"Effect": "Allow", "Action": ["*:Get*", "*:List*", "*:Describe*", "iam:Simulate*"], "Resource": "*"}]
+    bound = iam.create_policy(
+        PolicyName="reads", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": reads})
+    )["Policy"]["Arn"]
+    role = iam.create_role(
+        RoleName="bounded",
+        Path="/people/",
+        AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
+        PermissionsBoundary=bound,
+    )["Role"]["Arn"]
+    iam.put_role_policy(RoleName="bounded", PolicyName="all", PolicyDocument=every)
+    keys = account.client("sts").assume_role(RoleArn=role, RoleSessionName="ada")["Credentials"]
+    own = {
+        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": keys["SessionToken"],
+    }
+    _ask_as(monkeypatch, account.environment | own)
+    found = list(permissions.check_permissions(_caller(), "tried", None, None))
+    assert [finding.state for finding in found] == ["fault", "fault"]
+    assert "you lack states:ValidateStateMachineDefinition (1 of" in found[0].message
+    assert "let arn:aws:iam::123456789012:role/people/bounded make these calls" in found[0].fix
+    assert found[1].message.startswith("to apply platform tried you lack cloudwatch:PutDashboard, ")
+
+
+def test_what_depends_on_a_key_that_is_not_known_is_no_fault(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    office = _ALL | {"Condition": {"StringEquals": {"aws:SourceVpc": "vpc-1"}}}
+    asks = {"Effect": "Allow", "Action": "iam:Simulate*", "Resource": "*"}
+    _ask_as(monkeypatch, account.user("office", office, asks))
+    found = list(permissions.check_permissions(_caller(), "tried", None, None))
+    assert [finding.state for finding in found] == ["ok", "ok"]
+    assert found[0].message.endswith("to plan platform tried, where aws:sourcevpc allow it")
+
+
+def test_who_may_not_ask_is_told_so(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    _ask_as(monkeypatch, account.user("mute", {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}))
+    found = _only(guarded("permissions", permissions.check_permissions(_caller(), "tried", None, None)))
+    assert (found.state, found.fix) == ("unknown", "allow SimulatePrincipalPolicy to ask")
+
+
+def test_the_owner_of_the_embedded_cloud_may_do_everything() -> None:
+    assert _only(permissions.check_permissions(_caller(), "tried", None, None)).state == "ok"
+
+
+# --- what the account has
+
+
+def test_quotas_count_what_is_used_at_once(tmp_path: Path) -> None:
+    search = """
+tuning:
+  objective: { metric: loss, type: Minimize }
+  max_jobs: 8
+  max_parallel_jobs: 3
+  ranges: { lr: { min: 0.1, max: 0.2 } }
+metrics: [{ name: loss, regex: "loss (.*)" }]
+processing:
+  - name: prepare
+    image: { framework: sklearn, version: 1.2-1 }
+    code: { source_dir: ., entry_point: train.py }
+    outputs: [out]
+    resources: { instance_type: ml.m5.xlarge, instance_count: 21 }
+"""
+    needs = dict(quotas.needed(_planned(tmp_path, _GPU, "ml.g5.xlarge", 2, search)))
+    assert needs == {
+        "ml.m5.xlarge for processing job usage": (21, "processing prepare"),
+        "ml.g5.xlarge for training job usage": (6, "attempt only"),
+    }
+    found = list(quotas.check_quotas(_planned(tmp_path, _GPU, "ml.g5.xlarge", 2, search), REGION))
+    assert [(finding.state, finding.message) for finding in found] == [
+        ("fault", "ml.m5.xlarge for processing job usage: 20, and processing prepare needs 21"),
+        ("fault", "ml.g5.xlarge for training job usage: 4, and attempt only needs 6"),
+    ]
+
+
+# --- images
+
+
+@pytest.mark.parametrize(
+    ("image", "expected", "told"),
+    [
+        (_FRAMEWORK, "ok", "sagemaker-scikit-learn:1.2-1-cpu-py3 of account 683313688378 in us-east-1"),
+        ("framework: xgboost, version: 1.7-1", "ok", "SageMaker's own, by the table"),
+        (f"uri: '{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/absent:1'", "fault", "there is no absent:1"),
+        (
+            "uri: '763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:0.1'",
+            "fault",
+            "there is no pytorch-tra",
+        ),
+        ("uri: 'registry.example.com/a:1'", "unknown", "is not in Amazon ECR"),
+    ],
+)
+def test_images(tmp_path: Path, image: str, expected: str, told: str) -> None:
+    found = _only(images.check_images(_planned(tmp_path, image), _platform(), REGION))
+    assert (found.state, told in found.message) == (expected, True), found
+
+
+def test_what_a_region_lacks_is_said_once(tmp_path: Path) -> None:
+    job = _planned(tmp_path)
+    assert list(images.check_images(job, None, "mars-north-1")) == []
+    assert [problem.field for problem in region_problems(job.job, "mars-north-1")] == [("image",)]
+
+
+def test_an_image_that_was_not_built_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "Dockerfile").write_text("FROM scratch\n")
+    job = _planned(tmp_path, 'repository: "", tag: v1, build: image')
+    found = _only(
+        images.check_images(job, _platform(repository_url=f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/a"), REGION)
+    )
+    assert found.state == "fault"
+    assert "nothing was built" in found.message
+
+
+# --- data and keys
+
+
+def test_data_has_to_be_there_and_in_the_region(account: Account, tmp_path: Path) -> None:
+    s3 = account.client("s3")
+    s3.create_bucket(Bucket="far", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    s3.create_bucket(Bucket="near")
+    s3.put_object(Bucket="near", Key="train/a", Body=b"1")
+    for uri, told in {
+        "s3://absent/train": "there is no bucket absent",
+        "s3://far/train": "far is in eu-west-1",
+        "s3://near/test": "nothing lies at s3://near/test",
+    }.items():
+        found = _only(data.check_inputs(_planned(tmp_path, more=f"inputs: {{ train: {uri} }}").job, REGION))
+        assert found.state == "fault"
+        assert told in found.message
+    there = _planned(tmp_path, more="inputs: { train: s3://near/train }").job
+    assert _only(data.check_inputs(there, REGION)).state == "ok"
+
+
+def test_keys_have_to_be_enabled(account: Account) -> None:
+    kms = account.client("kms")
+    key = kms.create_key()["KeyMetadata"]
+    assert _only(data.check_keys(None, _platform(kms_key_arn=key["Arn"]))).state == "ok"
+    kms.schedule_key_deletion(KeyId=key["KeyId"], PendingWindowInDays=7)
+    found = _only(data.check_keys(None, _platform(kms_key_arn=key["Arn"])))
+    assert found.fix.startswith("aws kms cancel-key-deletion")
+    absent = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/00000000-0000-0000-0000-000000000000"
+    assert "not there" in _only(data.check_keys(None, _platform(kms_key_arn=absent))).message
+
+
+# --- the network
+
+
+class Vpc:
+    """A VPC with a subnet and a security group."""
+
+    def __init__(self, account: Account, number: int, tenancy: str = "default") -> None:
+        self.ec2 = account.client("ec2")
+        block = f"10.{number}.0.0"
+        self.id = self.ec2.create_vpc(CidrBlock=f"{block}/16", InstanceTenancy=tenancy)["Vpc"]["VpcId"]
+        made = self.ec2.create_subnet(VpcId=self.id, CidrBlock=f"{block}/28", AvailabilityZone=f"{REGION}a")
+        self.subnet = made["Subnet"]["SubnetId"]
+        self.group = self.ec2.create_security_group(GroupName="g", Description="g", VpcId=self.id)["GroupId"]
+        filters = [{"Name": "vpc-id", "Values": [self.id]}]
+        self.table = self.ec2.describe_route_tables(Filters=filters)["RouteTables"][0]["RouteTableId"]
+
+    def leads(self, **to: str) -> None:
+        """Lead everything somewhere."""
+        self.ec2.create_route(RouteTableId=self.table, DestinationCidrBlock="0.0.0.0/0", **to)
+
+    def found(self, job: JobPlan | None = None, *, subnets: tuple[str, ...] = ()) -> list[Finding]:
+        shared = Network(subnet_ids=[self.subnet, *subnets], security_group_ids=[self.group])
+        return list(network.check_network(job, _platform(network=shared), REGION))
+
+    def told(self, job: JobPlan | None = None, *, subnets: tuple[str, ...] = ()) -> str:
+        return "; ".join(f"{each.state}: {each.message}" for each in self.found(job, subnets=subnets))
+
+
+def test_without_a_vpc_nothing_is_said() -> None:
+    assert list(network.check_network(None, _platform(), REGION)) == []
+    assert list(network.check_network(None, None, REGION)) == []
+
+
+def test_an_internet_gateway_is_no_way_out_and_a_nat_is_one(account: Account) -> None:
+    vpc = Vpc(account, 20)
+    assert "S3 cannot be reached" in vpc.told()
+    gateway = vpc.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    vpc.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc.id)
+    vpc.leads(GatewayId=gateway)
+    assert "S3 cannot be reached" in vpc.told()
+    vpc.ec2.delete_route(RouteTableId=vpc.table, DestinationCidrBlock="0.0.0.0/0")
+    address = vpc.ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = vpc.ec2.create_nat_gateway(SubnetId=vpc.subnet, AllocationId=address)["NatGateway"]["NatGatewayId"]
+    vpc.leads(NatGatewayId=nat)
+    assert vpc.told() == f"ok: 1 subnets in {REGION}a; S3 can be reached"
+
+
+def test_an_interface_endpoint_serves_the_whole_vpc(account: Account) -> None:
+    vpc = Vpc(account, 21)
+    name = f"com.amazonaws.{REGION}.s3"
+    vpc.ec2.create_vpc_endpoint(
+        VpcId=vpc.id,
+        ServiceName=name,
+        VpcEndpointType="Interface",
+        SubnetIds=[vpc.subnet],
+        SecurityGroupIds=[vpc.group],
+    )
+    assert vpc.told().startswith("ok")
+
+
+def test_groups_must_let_something_out(account: Account) -> None:
+    vpc = Vpc(account, 22)
+    every = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+    vpc.ec2.revoke_security_group_egress(GroupId=vpc.group, IpPermissions=every)
+    assert "let nothing out" in vpc.told()
+
+
+def test_subnets_of_several_vpcs_and_dedicated_ones_are_refused(account: Account) -> None:
+    one, other = Vpc(account, 23, "dedicated"), Vpc(account, 24)
+    told = one.told(subnets=(other.subnet,))
+    assert "of several VPCs" in told
+    assert "dedicated tenancy" in told
+
+
+def test_a_subnet_that_is_not_there_is_a_fault(account: Account) -> None:
+    told = Vpc(account, 25).told(subnets=("subnet-0123456789abcdef0",))
+    assert told.startswith("fault: the subnet ID 'subnet-")
+    assert told.endswith(f"does not exist, in {REGION}")
+
+
+def test_a_subnet_has_to_have_an_address_for_each_host(account: Account, tmp_path: Path) -> None:
+    told = Vpc(account, 26).told(_planned(tmp_path, count=12))
+    assert "the largest subnet has 11 free addresses, and an attempt has 12 instances" in told
+
+
+# --- the command
+
+
+def test_the_command_ends_with_what_it_found(account: Account, tmp_path: Path) -> None:
+    sagefit = Sagefit(tmp_path / "home", **account.environment)
+    done = sagefit("doctor", "--platform", "absent")
+    assert "absent is not applied yet" in done.out
+    assert "nothing wrong was found" in done.err
+    broken = sagefit("doctor", "quickstart", "--json", check=1)
+    lines = [json.loads(line) for line in broken.out.splitlines()]
+    assert {tuple(line) for line in lines} == {("check", "state", "message", "fix")}
+    assert [line["check"] for line in lines if line["state"] == "fault"] == ["platform"]
+    assert broken.err.strip().endswith("1 fault")
+    assert "not both" in sagefit("doctor", "quickstart", "--platform", "dev", check=2).err
