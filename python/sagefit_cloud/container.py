@@ -18,11 +18,14 @@ from typing import Any
 
 import psutil
 
+from sagefit.cloud import paths
 from sagefit_cloud import container_init, namespace
 from sagefit_cloud.memory_watch import MemoryWatch
 from sagefit_launcher import files
 
 ML = "/opt/ml"
+_TMP = Path("/tmp")  # noqa: S108 - where scripts expect it
+_TEMPORARY = "tmp"  # its folder on the volume
 _LINE_LIMIT = 256 * 1024
 _LONGEST_MESSAGE = 1024**2
 
@@ -38,8 +41,9 @@ class Container:
     disk_limit: int = 0  # 0: none
     own_disk: bool = False  # a file system of that size; else its size is watched
     measure: bool = False  # keep the peak of its memory
-    scratch: Path | None = None  # where its temporary folder lies
+    scratch: Path | None = None  # where the short name of its temporary folder lies
     temporary: str = field(default="", init=False)
+    _outside: Path | None = field(default=None, init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _watch: MemoryWatch | None = field(default=None, init=False)
     _pump: threading.Thread | None = field(default=None, init=False)
@@ -59,10 +63,12 @@ class Container:
             (self.ml / part).mkdir(parents=True, exist_ok=True)
         for name, content in config.items():
             (self.ml / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
-        for part in ("home", "work"):
+        for part in ("home", "work", _TEMPORARY):
             (self.folder / part).mkdir(exist_ok=True)
-        # Short, because sockets in it have names of 108 bytes at most.
-        self.temporary = tempfile.mkdtemp(prefix="c-" if self.scratch else "sagefit-", dir=self.scratch)
+        # It lies on the volume. Its name is short, because sockets in it have names of 108 bytes at most.
+        self._outside = Path(tempfile.mkdtemp(prefix="c-" if self.scratch else "sagefit-", dir=self.scratch))
+        (self._outside / "t").symlink_to(self.folder / _TEMPORARY, target_is_directory=True)
+        self.temporary = str(self._outside / "t")
 
     def localise(self, text: str) -> str:
         """A path below ``/opt/ml``, as it is here."""
@@ -74,7 +80,7 @@ class Container:
         """Run the command."""
         python = [sys.executable, "-I", "-S"]
         # Half of the memory for /dev/shm is Linux's default; AWS publishes no figure.
-        shared = [*python, namespace.__file__, str(self.memory_limit // 2)]
+        shared = [*python, namespace.__file__, str(self.memory_limit // 2), self._own_tmp()]
         self._process = subprocess.Popen(
             [*shared, *python, container_init.__file__, *map(self.localise, command)],
             env={name: self.localise(value) for name, value in environment.items()},
@@ -92,6 +98,12 @@ class Container:
         self._watch = MemoryWatch(self._process.pid, self.memory_limit, measure=self.measure)
         self._watch.start()
         self._cpu = (time.monotonic(), {})
+
+    def _own_tmp(self) -> str:
+        """The folder to be seen as ``/tmp``; none where what the container needs lies below the machine's own."""
+        needed = (self.folder, Path(sys.prefix), paths.cloud_home(), paths.image_cache(), Path(namespace.__file__))
+        hidden = any(_TMP in path.resolve().parents for path in needed)
+        return "" if hidden else str((self.folder / _TEMPORARY).resolve())
 
     def _read_lines(self) -> None:
         process = self._process
@@ -140,8 +152,8 @@ class Container:
         if self._mounted:
             namespace.unmount(str(self.folder))
             self._mounted = False
-        if self.temporary:
-            files.remove_tree(Path(self.temporary))
+        if self._outside:
+            files.remove_tree(self._outside)
 
     @property
     def disk_is_full(self) -> bool:

@@ -129,6 +129,7 @@ class Machine:
             "OMP_WAIT_POLICY": "PASSIVE",  # hosts share processors here: threads that wait must not keep them busy
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "AWS_REGION": region,
+            GRACE_VARIABLE: f"{self.grace_seconds:g}",
             **credentials,
             **asked,
             "SAGEFIT_ML_ROOT": str(container.ml),
@@ -136,7 +137,6 @@ class Machine:
             # Hosts are processes here, and their names are in no name service.
             "SAGEFIT_MASTER_ADDRESS": "127.0.0.1",
             "SAGEFIT_MASTER_PORT": str(port),
-            GRACE_VARIABLE: f"{self.grace_seconds:g}",
             INSTANCE_VARIABLE: self.instance,
         }
 

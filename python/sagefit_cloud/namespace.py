@@ -1,8 +1,9 @@
 """File systems of a limited size, in a mount namespace that nobody else sees. Linux only; needs no administrator.
 
 The embedded cloud enters one when it starts, for the volumes of its hosts. As a script of its own (``python -I -S
-namespace.py BYTES COMMAND...``, standard library only) it enters another, puts a ``/dev/shm`` of that size there, and
-becomes the command. Where the kernel allows neither, the command runs with the machine's own ``/dev/shm``.
+namespace.py BYTES FOLDER COMMAND...``, standard library only) it enters another, puts a ``/dev/shm`` of that size
+there, the folder, if one is named, in the place of ``/tmp``, and becomes the command. Where the kernel allows neither,
+the command runs with the machine's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000  # CLONE_NEWNS, CLONE_NEWUSER
 _PRIVATE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE
+_BIND = 0x1000  # MS_BIND
 _DETACH = 2  # MNT_DETACH
+_TMP = "/tmp"  # noqa: S108 - where scripts expect it
 
 
 def enter() -> bool:
@@ -51,17 +54,26 @@ def mount(folder: str, size: int) -> bool:
     return bool(library.mount(b"sagefit", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(0), options) == 0)
 
 
+def bind(folder: str, place: str) -> bool:
+    """Show a folder in another place."""
+    library = ctypes.CDLL(None, use_errno=True)
+    return bool(library.mount(os.fsencode(folder), os.fsencode(place), None, ctypes.c_ulong(_BIND), None) == 0)
+
+
 def unmount(folder: str) -> None:
     """Take it away, with all that is in it."""
     ctypes.CDLL(None).umount2(os.fsencode(folder), _DETACH)
 
 
 def main() -> None:
-    """Run a command with a ``/dev/shm`` of its own."""
-    size, *command = sys.argv[1:]
+    """Run a command with a ``/dev/shm`` and a ``/tmp`` of its own."""
+    size, temporary, *command = sys.argv[1:]
     with contextlib.suppress(OSError, AttributeError):
         if enter():
             mount("/dev/shm", int(size))  # noqa: S108 - where Linux has it
+            is_named = os.path.realpath(os.environ.get("TMPDIR", "")) == temporary
+            if temporary and bind(temporary, _TMP) and is_named:  # a job may have named another folder
+                os.environ["TMPDIR"] = _TMP
     os.execv(command[0], command)  # noqa: S606 - no shell is wanted
 
 

@@ -26,6 +26,7 @@ from sagefit_cloud.door import Door
 from sagefit_cloud.executor import Executor
 from sagefit_cloud.gateway import Gateway
 from sagefit_cloud.machine import Machine
+from sagefit_cloud.schedules import Clock, Schedules
 
 _LOG = logging.getLogger("sagefit_cloud.server")  # as a program its own name would be __main__
 
@@ -53,6 +54,7 @@ def main() -> None:
         secret_key=clients.OWNER.secret,
         memory_scale=options.memory_scale,
         start_seconds=options.start_seconds,
+        clock=options.clock,
         faults=options.faults,
     )
     runs, contents = paths.cloud_home() / "runs", paths.cloud_home() / "objects"
@@ -84,11 +86,14 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    schedules = Schedules(Clock(options.clock))
+    schedules.start()
     record.save(me)
     _LOG.info("serving on %s", me.endpoint)
     try:
         server.serve_forever()
     finally:
+        schedules.close()
         executor.close()
         for folder in (runs, contents):
             shutil.rmtree(folder, ignore_errors=True)
@@ -105,6 +110,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True, help="its port")
     parser.add_argument("--memory-scale", type=float, required=True)
     parser.add_argument("--start-seconds", type=float, required=True)
+    parser.add_argument("--clock", type=float, required=True)
     parser.add_argument("--faults")
     return parser.parse_args()
 

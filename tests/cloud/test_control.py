@@ -120,7 +120,7 @@ def test_a_note_of_temporary_files_removes_nothing_else(home: Path, tmp_path: Pa
 def test_a_record_of_somebody_else_is_not_believed(home: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
         created = psutil.Process(other.pid).create_time()
-        record.save(record.Record(other.pid, created, 9, "not-this", "key", "secret", 1.0, 0.0, None))
+        record.save(record.Record(other.pid, created, 9, "not-this", "key", "secret", 1.0, 0.0, 1.0, None))
         assert control.status() is None
         assert not control.down()
         assert other.poll() is None

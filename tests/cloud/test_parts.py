@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sagefit import environments
-from sagefit.cloud import images
+from sagefit.cloud import control, differences, images
 from sagefit_cloud import container_init, quotas, storage
 from sagefit_cloud.storage import DataError, S3Uri, relative_name
 
@@ -184,3 +184,32 @@ def test_a_closed_life_line_kills_everything() -> None:
         process.stdin.close()
         assert process.wait(10) == 137
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize(
+    ("image", "package"),
+    [
+        ("sklearn", "scikit-learn"),
+        ("xgboost", "xgboost"),
+        ("pytorch", "torch"),
+        ("huggingface", "transformers"),
+        ("tensorflow", "tensorflow"),
+        ("spark", "pyspark"),
+        ("763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.5.1-gpu-py311", "torch"),
+    ],
+)
+def test_what_stands_in_for_an_image_is_told_by_its_lock(image: str, package: str) -> None:
+    assert re.fullmatch(rf"{package} \d+(\.\d+)+", images.stand_in(image) or "")
+
+
+def test_nothing_is_said_of_an_image_that_nothing_stands_in_for() -> None:
+    assert [images.stand_in(image) for image in ("base", "", "registry.example.com/own:1")] == [None, None, None]
+
+
+def test_what_is_different_is_one_line(running: control.CloudStatus) -> None:
+    assert running.memory_scale == 1 / 16
+    said = "embedded cloud: an instance has 1/16 of its memory and volume"
+    assert differences.of_a_run(None) == f"{said}; instances start at once"
+    assert re.fullmatch(
+        rf"{said}; xgboost \S+ stands in for xgboost 1\.7-1; .*", differences.of_a_run("xgboost", "1.7-1") or ""
+    )

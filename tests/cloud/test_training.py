@@ -228,6 +228,9 @@ time.sleep(120)
 """
 
 
+VARIABLE = {"SAGEFIT_STOP_GRACE_SECONDS": "77"}
+
+
 def waiting_job(aws: Aws, argument: str, **changes: Any) -> str:
     request = aws.request(WAIT, **changes)
     request["AlgorithmSpecification"]["ContainerArguments"].append(argument)
@@ -252,6 +255,12 @@ def test_a_job_that_does_not_listen_is_killed(aws: Aws) -> None:
     aws.client("sagemaker").stop_training_job(TrainingJobName=name)
     assert aws.wait(name)["TrainingJobStatus"] == "Stopped"
     assert time.monotonic() - began >= GRACE_SECONDS - 0.5
+
+
+def test_a_job_may_say_how_long_its_launcher_takes_a_stop_to_last(aws: Aws) -> None:
+    script = "import os; print(os.environ['SAGEFIT_STOP_GRACE_SECONDS'])"
+    said = [aws.lines(aws.run(script, Environment=own)["TrainingJobName"]) for own in ({}, VARIABLE)]
+    assert said == [[f"{GRACE_SECONDS}"], ["77"]]
 
 
 def test_runtime_is_limited(aws: Aws) -> None:

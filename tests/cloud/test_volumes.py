@@ -9,13 +9,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cloud.aws_user import Aws
 from sagefit.cloud import control
 from sagefit_cloud import namespace
 from sagefit_cloud.container import Container
 
 FILL = """
-import os, pathlib
+import os, pathlib, tempfile
 root = pathlib.Path(os.environ["SAGEFIT_ML_ROOT"])
 try:
     with (root / PLACE).open("wb") as file:
@@ -33,6 +35,18 @@ def filled(aws: Aws, place: str) -> list[str]:
     resources = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
     job = aws.run(FILL.replace("PLACE", repr(place)), ResourceConfig=resources)
     return aws.lines(job["TrainingJobName"])
+
+
+def test_the_temporary_folder_is_on_the_volume(aws: Aws) -> None:
+    resources = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 1}
+    script = (
+        FILL.replace("root / PLACE", "pathlib.Path(tempfile.gettempdir()) / 'big'") + "print(tempfile.gettempdir())"
+    )
+    said, size, folder = aws.lines(aws.run(script, ResourceConfig=resources)["TrainingJobName"])
+    assert said == f"errno {errno.ENOSPC}"
+    assert 55 <= int(size.split()[1]) <= 10**9 / 16 / 2**20
+    assert len(folder) <= 50  # a socket in it has a name of 108 bytes at most
+    assert not Path(folder).exists()
 
 
 def test_a_full_disk_refuses_to_be_written(aws: Aws) -> None:
@@ -85,5 +99,27 @@ def test_a_command_runs_where_mounts_are_refused(tmp_path: Path) -> None:
         "path, *sys.argv[1:] = sys.argv[1:]\n"
         "runpy.run_path(path, run_name='__main__')\n"
     )
-    command = [sys.executable, str(script), namespace.__file__, "1024", "/bin/echo", "here"]
+    command = [sys.executable, str(script), namespace.__file__, "1024", "", "/bin/echo", "here"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "here\n"
+
+
+def test_a_folder_of_the_volume_stands_in_the_place_of_tmp(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "tmp")
+    script = "echo $TMPDIR; echo here > /tmp/sagefit-was-here"
+    command = [sys.executable, namespace.__file__, "1024", str(tmp_path / "tmp"), "/bin/sh", "-c", script]
+    for given, seen in {str(link): "/tmp", "/elsewhere": "/elsewhere"}.items():
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env={"TMPDIR": given})
+        assert done.stdout == f"{seen}\n"
+        assert (tmp_path / "tmp" / "sagefit-was-here").read_text() == "here\n"
+    assert not Path("/tmp/sagefit-was-here").exists()
+
+
+def test_tmp_stays_where_the_container_needs_what_lies_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = container(tmp_path)
+    monkeypatch.setattr("sagefit_cloud.container._TMP", tmp_path)
+    assert host._own_tmp() == ""
+    monkeypatch.setattr("sagefit_cloud.container._TMP", tmp_path / "elsewhere")
+    assert host._own_tmp() == str(host.folder / "tmp")
+    host.close()

@@ -63,6 +63,12 @@ def test_the_ledger_the_metric_and_the_model_are_printed(world: World) -> None:
     assert re.search(r"model: s3://\S+/model\.tar\.gz", out)
 
 
+def test_what_is_different_on_the_embedded_cloud_is_said(world: World) -> None:
+    said = next(line for line in world.first_run.err.splitlines() if line.startswith("embedded cloud: "))
+    assert "an instance has 1/16 of its memory and volume" in said
+    assert re.search(r"scikit-learn \d+\.\d+\S* stands in for sklearn 1\.2-1; instances start at once$", said)
+
+
 def test_a_run_is_diagnosed_with_a_remedy(world: World) -> None:
     done = world.sagefit("diagnose", "quickstart")
     assert done.err == "attempt 0 in-memory:\n"

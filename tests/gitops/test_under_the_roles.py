@@ -86,7 +86,7 @@ module "job" {
   image    = { framework = "sklearn", version = "1.2-1" }
   code     = { source_dir = "code", entry_point = "train.py" }
   attempts = [{ name = "first", instance_type = "ml.m5.large" }]
-  schedule = { expression = "rate(1 day)" }
+  schedule = { expression = "cron(0 3 1 1 ? 2199)" } # a rate would start a run at once
 }
 
 output "arn" {

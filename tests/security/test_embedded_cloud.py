@@ -278,7 +278,10 @@ FIFOS = """
 import os, shutil
 print("temporary", os.environ["TMPDIR"], flush=True)
 os.mkfifo(os.environ["SAGEFIT_ML_ROOT"] + "/output/failure")
-shutil.rmtree(os.environ["TMPDIR"])
+folder = os.path.realpath(os.environ["TMPDIR"])
+shutil.rmtree(folder)
+os.mkfifo(folder)
+os.unlink(os.environ["TMPDIR"])  # a short name of it
 os.mkfifo(os.environ["TMPDIR"])
 raise SystemExit(3)
 """

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sagefit import failures, running
 from sagefit.cli.shared import JobArgument, target
+from sagefit.cloud import differences
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
 from sagefit.job import job_names, load_job
@@ -134,6 +135,10 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
 
     Raises typer.Exit (1) when the run failed.
     """
+    image = job_plan.job.image if job_plan else None
+    named = (image.framework or image.algorithm or image.uri) if image else None
+    if where.is_local and (told := differences.of_a_run(named, image.version if image else None)):
+        err.print(told, soft_wrap=True)
     try:
         record = running.watch(run, where, logs=logs)
     except KeyboardInterrupt:

@@ -41,13 +41,22 @@ def up(
         float | None,
         typer.Option(help="Seconds a training job waits for instances, unless a warm pool has them; default 0.", min=0),
     ] = None,
+    clock: Annotated[
+        float | None,
+        typer.Option(help="How many seconds pass for schedules in each second; default 1.", min=1),
+    ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay in this terminal until interrupted.")] = False,
 ) -> None:
     """Start the cloud, or say that it runs already."""
     err.print("starting the embedded cloud ...")
     began = time.monotonic()
     now, started = control.up(
-        port=port, faults=faults, memory_scale=memory_scale, start_seconds=start_seconds, foreground=foreground
+        port=port,
+        faults=faults,
+        memory_scale=memory_scale,
+        start_seconds=start_seconds,
+        clock=clock,
+        foreground=foreground,
     )
     seconds = f" in {time.monotonic() - began:.1f} s" if started and not foreground else ""
     word = "ended" if foreground and started else "up" if started else "already up"
@@ -72,7 +81,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     elif now:
         out.print(f"running at {now.endpoint} (pid {now.pid}), {now.uptime_seconds:.0f} s, {now.calls} calls")
         out.print(f"training jobs: {now.training_jobs}, of them running: {now.running_jobs}")
-        out.print(f"memory scale: {now.memory_scale:g}, faults: {now.faults or 'none'}, state: {now.home}")
+        out.print(f"memory scale: {now.memory_scale:g}, clock: {now.clock:g}, faults: {now.faults or 'none'}")
+        out.print(f"state: {now.home}")
     else:
         out.print("not running")
     if now is None:

@@ -48,6 +48,7 @@ class CloudStatus:
     home: Path
     memory_scale: float
     start_seconds: float
+    clock: float
     faults: str | None
     uptime_seconds: float
     training_jobs: int
@@ -72,6 +73,7 @@ def status() -> CloudStatus | None:
         home=paths.cloud_home(),
         memory_scale=found.memory_scale,
         start_seconds=found.start_seconds,
+        clock=found.clock,
         faults=found.faults,
         uptime_seconds=max(0.0, time.time() - found.process_started),
         training_jobs=int(answer["training_jobs"]),
@@ -106,6 +108,7 @@ def up(
     faults: Path | None = None,
     memory_scale: float | None = None,
     start_seconds: float | None = None,
+    clock: float | None = None,
     foreground: bool = False,
 ) -> tuple[CloudStatus, bool]:
     """Start the cloud; returns its status and whether this call started it (False: it ran already)."""
@@ -118,11 +121,11 @@ def up(
     with _startup_lock():
         running = status()
         if running is not None:
-            _refuse_other_options(running, port, wanted, memory_scale, start_seconds)
+            _refuse_other_options(running, port, wanted, memory_scale, start_seconds, clock)
             return running, False
         clean_up(record.load())
         with _listen(port) as listener:
-            server = _launch(listener, wanted, scale, start_seconds or 0.0, foreground)
+            server = _launch(listener, wanted, scale, start_seconds or 0.0, clock or 1.0, foreground=foreground)
         started = _wait_until_up(server)
     if foreground:
         with contextlib.suppress(KeyboardInterrupt):
@@ -174,13 +177,19 @@ def _is_ours(process: psutil.Process, found: record.Record) -> bool:
 
 
 def _refuse_other_options(
-    now: CloudStatus, port: int, faults: str | None, memory_scale: float | None, start_seconds: float | None
+    now: CloudStatus,
+    port: int,
+    faults: str | None,
+    memory_scale: float | None,
+    start_seconds: float | None,
+    clock: float | None,
 ) -> None:
     asked: list[tuple[str, object, object]] = [
         ("--port", port or now.port, now.port),
         ("--faults", faults or now.faults, now.faults),
         ("--memory-scale", memory_scale or now.memory_scale, now.memory_scale),
         ("--start-seconds", now.start_seconds if start_seconds is None else start_seconds, now.start_seconds),
+        ("--clock", clock or now.clock, now.clock),
     ]
     for option, wanted, has in asked:
         if wanted != has:
@@ -224,12 +233,19 @@ def _listen(port: int) -> socket.socket:
 
 
 def _launch(
-    listener: socket.socket, faults: str | None, memory_scale: float, start_seconds: float, foreground: bool
+    listener: socket.socket,
+    faults: str | None,
+    memory_scale: float,
+    start_seconds: float,
+    clock: float,
+    *,
+    foreground: bool,
 ) -> subprocess.Popen[bytes]:
     _check_installed()
     port = listener.getsockname()[1]
     command = [sys.executable, "-m", "sagefit_cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
     command += ["--memory-scale", repr(memory_scale), "--start-seconds", repr(start_seconds)]
+    command += ["--clock", repr(clock)]
     if faults:
         command += ["--faults", faults]
     with open(paths.cloud_home() / "cloud.log", "ab", opener=paths.private) as log:

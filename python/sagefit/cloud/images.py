@@ -37,6 +37,15 @@ _FRAMEWORKS = {
     "python": "base",
 }
 _BASE = "base"
+#: List -> the package that the image is named after.
+_MAIN = {
+    "huggingface": "transformers",
+    "pytorch": "torch",
+    "sklearn": "scikit-learn",
+    "spark": "pyspark",
+    "tensorflow": "tensorflow",
+    "xgboost": "xgboost",
+}
 #: Image -> the one that it comes on top of.
 ON = {"huggingface": "pytorch"}
 
@@ -47,8 +56,7 @@ class ImageError(Exception):
 
 def framework_of(image: str) -> str:
     """Name of the list that stands in for an image."""
-    repository = re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]
-    framework = _FRAMEWORKS.get(repository)
+    framework = _FRAMEWORKS.get(_repository(image))
     if framework is None:
         known = ", ".join(sorted(_FRAMEWORKS))
         raise ImageError(
@@ -56,6 +64,11 @@ def framework_of(image: str) -> str:
             f"repositories only: {known}"
         )
     return framework
+
+
+def _repository(image: str) -> str:
+    """The last part of the name of an image's repository."""
+    return re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]
 
 
 def environment(framework: str, requirements: bytes | None = None) -> Path:
@@ -82,6 +95,19 @@ def versions(framework: str) -> dict[str, str]:
     found = {_normal(found.name): found.version for found in importlib.metadata.distributions(path=where)}
     below = versions(ON[framework]) if framework in ON else {}
     return below | {name: found[name] for name in names if name in found}
+
+
+def stand_in(image: str) -> str | None:
+    """Name and locked version of the package that an image is named after, such as ``scikit-learn 1.9.0``.
+
+    ``image`` is the name of a list, or an address. None where nothing stands in for it. Nothing is built.
+    """
+    framework = image if image in _MAIN else _FRAMEWORKS.get(_repository(image), "")
+    main = _MAIN.get(framework)
+    for lock in _locks(framework, "", "-cpu", "-cuda") if main else ():
+        if found := re.search(rf"^{main}(?:-cpu)?==([\w.]+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
+            return f"{main} {found[1]}"
+    return None
 
 
 def layer(parent: Path, folder: Path) -> Path:

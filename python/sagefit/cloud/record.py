@@ -32,6 +32,7 @@ class Record:
     secret_key: str = field(repr=False)
     memory_scale: float
     start_seconds: float
+    clock: float
     faults: str | None
 
     @property

@@ -24,6 +24,7 @@ def remarks(job: Job) -> Iterator[Problem]:
     yield from _durations(job)
     yield from _values(job)
     yield from _network(job)
+    yield from _schedule(job)
     if job.tuning and job.tuning.strategy == "Grid" and job.tuning.max_jobs:
         message = f"Grid tries every combination, {job.tuning.combinations}, and max_jobs says nothing"
         yield Problem(("tuning", "max_jobs"), message, "remove it, or shorten the lists of tuning.ranges")
@@ -59,6 +60,15 @@ def _network(job: Job) -> Iterator[Problem]:
             if written.startswith(other):
                 message = f"'{written}' is no id of that kind, which begins with {start}"
                 yield Problem(("resources", name, index), message, "are subnet_ids and security_group_ids swapped?")
+
+
+def _schedule(job: Job) -> Iterator[Problem]:
+    """A rate has its first time as soon as the schedule is made (EventBridge Scheduler guide, Rate-based schedules)."""
+    written = job.schedule if isinstance(job.schedule, str) or job.schedule is None else job.schedule.expression
+    if written and written.startswith("rate("):
+        field: Key = ("schedule",) if isinstance(job.schedule, str) else ("schedule", "expression")
+        message = f"'{written}' starts a first run as soon as the schedule is made, not after the first interval"
+        yield Problem(field, message, "write cron(...) or at(...) where the hour matters", alone=True)
 
 
 def _durations(job: Job) -> Iterator[Problem]:
