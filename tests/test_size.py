@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import multiprocessing
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 from hypothesis import given, settings
 from rich.console import Console
 from rich.text import Text
@@ -31,6 +33,7 @@ from test_attempts import HUGE, jobs
 
 REGION = "us-east-1"
 NUMBER = {"type": "number", "minimum": 0}
+VISION = r"\d+ measured runs of \d+ models by 2 sources \(vision\)"
 OPTIONAL = {"type": ["number", "null"], "minimum": 0}
 ESTIMATE = {
     "type": ["object", "null"],
@@ -432,3 +435,43 @@ def test_an_auto_job_renders_with_its_predictions_and_the_same_everywhere(tmp_pa
     elsewhere: dict[str, Any] = {"AWS_REGION": "eu-west-1", "SAGEFIT_CATALOG": str(tmp_path / "prices")}
     assert sagefit("catalog", "show", "p5.48xlarge", "--region", REGION, **elsewhere).out.count("0.01") == 1
     assert text == sagefit("render", "--stdout", file, **elsewhere).out
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        (
+            "{ model: llama-3.1-8b, method: lora, lora_rank: 16, stack: hf-trainer }",
+            r"1\.24 x the prediction, from 61 measured runs of 8 models by 3 sources \(decoder/lora\); "
+            r"decoder/lora/hf-trainer alone has 12 measured runs of 2 models by 1 source, too few for a bound of its "
+            r"own",
+        ),
+        (
+            "{ model: llama-3.1-8b, method: lora, lora_rank: 16, stack: ms-swift }",
+            r"1\.28 x the prediction, from 36 measured runs of 5 models by 1 source \(decoder/lora/ms-swift\)",
+        ),
+        (
+            "{ model: llama-3.1-8b, stack: litgpt }",
+            r"1\.21 x the prediction, from 144 measured runs of 13 models by 6 sources \(transformer\); "
+            r"of decoder/full/litgpt alone nothing was measured",
+        ),
+        ("{ model: resnet50 }", rf"1\.15 x the prediction, from {VISION}"),
+        (
+            "{ model: { family: vision, name: resnet50, task: detection } }",
+            rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}",
+        ),
+        ("{ model: fasterrcnn_resnet50_fpn }", rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}"),
+        ("{ model: deeplabv3_resnet50 }", rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}"),
+        ("{ model: { family: measured, gpu_gib: 9, host_gib: 12 } }", None),
+    ],
+)
+def test_what_is_behind_the_bound_is_said(memory: str, said: str | None) -> None:
+    job = auto_job({"memory": yaml.safe_load(memory), "resources.instance_type": "auto"})
+    sizing = size_job(JobPlan(job), REGION)
+    parts = [part.plain for part in page(sizing) if isinstance(part, Text)]
+    lines = [part.removeprefix("bound: ") for part in parts if part.startswith("bound: ")]
+    assert len(lines) == (said is not None)
+    assert said is None or re.fullmatch(said, lines[0])
+    behind = as_json(sizing)["bound"]
+    assert (behind is None) == (said is None)
+    assert behind is None or behind["own_runs"] <= behind["runs"]

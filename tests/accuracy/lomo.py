@@ -170,6 +170,25 @@ def ratios(runs: Iterable[Run]) -> dict[str, float]:
     }
 
 
+def table(on_gpu: Sequence[Run], on_cpu: Sequence[Run]) -> dict[str, bounds.Bound]:
+    """The bound of each group, and what was measured of it, also where that is too little for a bound."""
+    members = dict(_members(on_gpu))
+    for run in on_cpu:
+        members.setdefault(_cpu_group(run), []).append(run)
+    known = cpu_ratios(on_cpu) | ratios(on_gpu)
+
+    def bound(group: str, found: Sequence[Run]) -> bounds.Bound:
+        models, projects = {run.model for run in found}, {_project(run) for run in found}
+        return bounds.Bound(known.get(group), len(found), len(models), len(projects))
+
+    return {group: bound(group, found) for group, found in sorted(members.items())}
+
+
+def _project(run: Run) -> str:
+    """Who measured a run: the first word of its source, which is a repository."""
+    return run.source.split()[0]
+
+
 def scores(found: Iterable[Outcome]) -> dict[str, Score]:
     """Outcomes by group, the widest groups included."""
     members: dict[str, list[Outcome]] = defaultdict(list)

@@ -209,8 +209,9 @@ def page() -> str:
 
 def bounds_json() -> str:
     """The text of ``bounds.json``."""
-    found = lomo.cpu_ratios(runs.cpu_runs()) | lomo.ratios(runs.transformer_runs() + runs.vision_runs())
-    return json.dumps(found, indent=2) + "\n"
+    found = lomo.table(runs.transformer_runs() + runs.vision_runs(), runs.cpu_runs())
+    rows = [f"  {json.dumps(group)}: {json.dumps(bound._asdict())}" for group, bound in found.items()]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 TEMPLATE = """\
@@ -379,6 +380,7 @@ def main(arguments: list[str]) -> int:
     if not _agrees(BOUNDS, bounds_json(), write="--check" not in arguments):
         return 1
     forget()
+    bounds.table.cache_clear()
     bounds.load.cache_clear()
     text = page()
     if not _agrees(PAGE, text, write="--check" not in arguments):

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accuracy.lomo import ratios
-from accuracy.runs import transformer_runs, vision_runs
+from accuracy.lomo import ratios, table
+from accuracy.runs import cpu_runs, transformer_runs, vision_runs
 from accuracy.verdicts import verdicts
 from sagefit.job.memory_model import Sharding
-from sagefit.memory import GIB, Placement, Prediction, Transformer, Workload, bounds, predict
+from sagefit.memory import GIB, Measured, Placement, Prediction, Transformer, Workload, bounds, predict
 from sagefit.memory.architecture import count_params
+from sagefit.memory.bounds import Bound
 from sagefit.memory.stacks import stacks_with
 
 ONE = Placement(1, 1, "A100")
@@ -60,9 +61,32 @@ def test_nothing_that_ran_out_of_memory_would_have_been_called_fits() -> None:
     assert [each.id for each in judged if each.happened == "OOM" and each.verdict == "FITS"] == []
 
 
-def test_the_bounds_are_those_of_the_published_runs() -> None:
+def test_the_bounds_and_what_is_behind_them_are_those_of_the_published_runs() -> None:
     on_gpu = {name: ratio for name, ratio in bounds.load().items() if not name.startswith("cpu/")}
     assert on_gpu == ratios(transformer_runs() + vision_runs())
+    assert bounds.table() == table(transformer_runs() + vision_runs(), cpu_runs())
+
+
+def test_what_is_behind_a_bound_is_told() -> None:
+    known = bounds.table()
+    swift = bounds.evidence(replace(TRAIN_3B, method="lora", stack="ms-swift"), on_gpu=True)
+    assert swift
+    assert swift.group == swift.own_group == "decoder/lora/ms-swift"
+    assert swift.behind == swift.own == known["decoder/lora/ms-swift"]
+    assert swift.own.runs >= bounds.ENOUGH
+    other = bounds.evidence(replace(TRAIN_3B, method="lora", stack="torchtune"), on_gpu=True)
+    assert other
+    assert (other.ratio, other.group) == (known["decoder/lora"].ratio, "decoder/lora")
+    assert other.behind == known["decoder/lora"]
+    assert other.own_group == "decoder/lora/torchtune"
+    assert 0 < other.own.runs < bounds.ENOUGH
+    nobody = bounds.evidence(replace(TRAIN_3B, stack="litgpt"), on_gpu=True)
+    assert nobody
+    assert nobody.own == Bound(None, 0, 0, 0)
+    cpu = bounds.evidence(TRAIN_3B, on_gpu=False)
+    assert cpu
+    assert cpu.group == cpu.own_group == "cpu/transformer"
+    assert bounds.evidence(replace(TRAIN_3B, model=Measured(host_gib=1)), on_gpu=True) is None
 
 
 def test_a_conformal_quantile_counts_one_more_than_it_has() -> None:

@@ -1,8 +1,8 @@
 """How far a measurement may lie above the point estimate.
 
 Split-conformal: the 95 % quantile of measured over predicted among measured runs (Vovk et al. 2005; Lei et al. 2018),
-for each family, method and stack with enough runs, else for wider groups. ``bounds.json`` holds the quantiles;
-``make bench-memory`` computes them from the published runs in ``tests/accuracy/``.
+for each family, method and stack with enough runs, else for wider groups. ``bounds.json`` holds the quantiles, and how
+many runs are behind them; ``make bench-memory`` computes them from the published runs in ``tests/accuracy/``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
+from sagefit.memory.vision_models import resolve
 from sagefit.memory.workload import Measured, Tabular, Traced, Transformer, Vision, Workload
 
 LEVEL = 0.95
@@ -24,6 +27,32 @@ TABULAR = 1.3
 TRACED = 1.17  # of 48 published runs of 10 vision models; transformers have none, and the same margin
 ROUGH = 1.3  # detection and segmentation are a factor on their backbone, and no run of them was found
 MEASURED = 1.1  # two runs of one job differ by 5 to 10 % through the caching allocator alone
+
+
+class Bound(NamedTuple):
+    """The bound of a group, and what was measured of it. ``ratio`` is None where that is too little for a bound."""
+
+    ratio: float | None
+    runs: int
+    models: int
+    sources: int
+
+
+_NOTHING = Bound(None, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is behind the bound of a workload: its ``ratio``, and the ``group`` whose measured runs it comes from.
+
+    ``own_group`` is the narrowest that the workload belongs to, with ``own`` runs; the same where these are enough.
+    """
+
+    ratio: float
+    group: str
+    behind: Bound
+    own_group: str
+    own: Bound
 
 
 def groups(workload: Workload) -> list[str]:
@@ -54,15 +83,19 @@ def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
         return MEASURED
     if isinstance(workload.model, Traced):
         return TRACED
-    known = load() if table is None else table
+    return _decided(workload, load() if table is None else table)[0]
+
+
+def _decided(workload: Workload, known: Mapping[str, float]) -> tuple[float, str]:
+    """The ratio of a workload, and the group that it comes from."""
     own, *borrowed = groups(workload)
-    if isinstance(workload.model, Vision) and workload.model.task != "classification":
-        return max(1.0, known.get(own, 1.0)) * ROUGH
+    if isinstance(workload.model, Vision) and resolve(workload.model).task != "classification":
+        return max(1.0, known.get(own, 1.0)) * ROUGH, own
     if own in known:
-        return max(1.0, known[own])
+        return max(1.0, known[own]), own
     if workload.stack == "unknown":
         borrowed += [group for group in known if group.startswith(borrowed[0])]
-    return max([1.0, *(known[group] for group in borrowed if group in known)])
+    return max([(1.0, ""), *((known[group], group) for group in borrowed if group in known)])
 
 
 def host_ratio(workload: Workload) -> float:
@@ -88,9 +121,27 @@ def cpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
     return max(HOST, known[cpu_group(workload)])
 
 
+def evidence(workload: Workload, *, on_gpu: bool) -> Evidence | None:
+    """What is behind the bound of the memory that holds the model; None where it is a margin, and no quantile."""
+    measured = table()
+    if not isinstance(workload.model, Transformer | Vision):
+        return None
+    if not on_gpu:
+        group = cpu_group(workload)
+        return Evidence(cpu_ratio(workload), group, measured[group], group, measured[group])
+    ratio, group = _decided(workload, load())
+    own = groups(workload)[0]
+    return Evidence(ratio, group, measured[group], own, measured.get(own, _NOTHING)) if group else None
+
+
+@cache
+def table() -> dict[str, Bound]:
+    """What was measured of each group of workloads."""
+    with Path(__file__).with_name("bounds.json").open(encoding="utf-8") as file:
+        return {group: Bound(**row) for group, row in json.load(file).items()}
+
+
 @cache
 def load() -> dict[str, float]:
     """The bounds that the planner uses, by group."""
-    with Path(__file__).with_name("bounds.json").open(encoding="utf-8") as file:
-        loaded: dict[str, float] = json.load(file)
-    return loaded
+    return {group: bound.ratio for group, bound in table().items() if bound.ratio is not None}

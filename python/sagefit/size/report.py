@@ -7,6 +7,7 @@ from typing import Any
 from sagefit.catalog import Price, price
 from sagefit.job.remarks import remarks
 from sagefit.memory import Estimate
+from sagefit.memory.bounds import Evidence
 from sagefit.planning import PlannedAttempt, attempt_usd, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
 from sagefit.size.sizing import Sizing
@@ -25,6 +26,7 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "verdict": sizing.verdict,
         "gpu_gib": _estimate(prediction.gpu) if prediction and prediction.gpu else None,
         "host_gib": _estimate(prediction.host) if prediction else None,
+        "bound": _bound(sizing.evidence),
         "head_room": shown.head_room if shown else None,
         "binds": shown.binds if shown else None,
         "source": prediction.source if prediction else None,
@@ -54,6 +56,18 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "phase": estimate.phase,
         "parts": {name: _round(gib) for name, gib in estimate.parts.items()},
         "phases": {name: _round(gib) for name, gib in estimate.phases.items()},
+    }
+
+
+def _bound(found: Evidence | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "ratio": _round(found.ratio),
+        "group": found.group,
+        **{name: getattr(found.behind, name) for name in ("runs", "models", "sources")},
+        "own_group": found.own_group,
+        "own_runs": found.own.runs,
     }
 
 

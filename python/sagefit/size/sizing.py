@@ -8,6 +8,7 @@ from sagefit.catalog import price
 from sagefit.errors import DOES_NOT_FIT, DONE
 from sagefit.job import Job
 from sagefit.memory import Workload
+from sagefit.memory.bounds import Evidence, evidence
 from sagefit.planning import JobPlan, PlannedAttempt, is_estimated, worst_case_usd
 from sagefit.planning.advice import Advice, nearest, nothing_helps
 from sagefit.planning.candidate import Verdict
@@ -76,6 +77,14 @@ class Sizing:
     def prices_estimated(self) -> bool:
         """Whether a price behind the worst case is estimated."""
         return bool(self.attempts) and is_estimated(self.attempts, self.region, steps=self.plan.steps)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What is behind the bound that is shown; None where no formula predicts it, or runs of the job correct it."""
+        shown = self.shown
+        if shown is None or shown.prediction is None or shown.prediction.source != "formula":
+            return None
+        return evidence(self.workload, on_gpu=bool(shown.placement.gpus_per_host))
 
     @property
     def assumptions(self) -> list[str]:

@@ -13,6 +13,7 @@ from sagefit.console import out
 from sagefit.job import Job
 from sagefit.job.remarks import remarks
 from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory.bounds import Bound, Evidence
 from sagefit.memory.vision import default_image_size
 from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
@@ -36,6 +37,8 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
         if shown.prediction.gpu and shown.usable_gpu_gib:
             yield from bar("each GPU", shown.prediction.gpu, shown.usable_gpu_gib, shown.head_room)
         yield from bar("each host", shown.prediction.host, shown.usable_host_gib, shown.head_room)
+    if behind := sizing.evidence:
+        yield Text(_evidence(behind), style="dim")
     if sizing.measured:
         yield Text("")
         yield _measured(sizing)
@@ -68,6 +71,25 @@ def _placed(job: Job, note: str) -> str:
     field = re.match(r"(?:memory|hyperparameters|resources)(?:\.[\w-]+)+", note)
     line = job.line_exactly(tuple(field[0].split("."))) if field else None
     return f"{display(job.path)}:{line}: {note}" if line else note
+
+
+def _evidence(found: Evidence) -> str:
+    """How sure the bound is: the measured runs behind it."""
+    of_runs = max(1.0, found.behind.ratio or 1.0)
+    whence = "from" if found.ratio == of_runs else f"wider than {of_runs:.2f} x from"
+    told = f"bound: {found.ratio:.2f} x the prediction, {whence} {_runs(found.behind)} ({found.group})"
+    if found.group == found.own_group:
+        return told
+    own = f"{found.own_group} alone has {_runs(found.own)}, too few for a bound of its own"
+    return f"{told}; {own}" if found.own.runs else f"{told}; of {found.own_group} alone nothing was measured"
+
+
+def _runs(measured: Bound) -> str:
+    runs, models, sources = (
+        f"{count} {what}{'' if count == 1 else 's'}"
+        for count, what in ((measured.runs, "measured run"), (measured.models, "model"), (measured.sources, "source"))
+    )
+    return f"{runs} of {models} by {sources}"
 
 
 def _headline(sizing: Sizing) -> Text:
