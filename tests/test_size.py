@@ -70,6 +70,17 @@ CANDIDATE = {
         "price_estimated": {"type": "boolean"},
     },
 }
+WAY = {
+    "type": "object",
+    "required": ["changes", "keeps_result", "instance_type", "usd_per_hour", "gpu_gib"],
+    "properties": {
+        "changes": {"type": "object", "minProperties": 1},
+        "keeps_result": {"type": "boolean"},
+        "instance_type": {"type": "string", "pattern": r"^ml\."},
+        "usd_per_hour": NUMBER,
+        "gpu_gib": OPTIONAL,
+    },
+}
 CONTRACT = {
     "type": "object",
     "required": [
@@ -81,6 +92,7 @@ CONTRACT = {
         "attempts",
         "worst_case_usd",
         "assumptions",
+        "cheaper",
     ],
     "properties": {
         "job": {"type": "string"},
@@ -91,6 +103,7 @@ CONTRACT = {
         "attempts": {"type": "array", "items": {"type": "object", "required": ["name", "instance_type", "next"]}},
         "worst_case_usd": OPTIONAL,
         "assumptions": {"type": "array", "items": {"type": "string"}},
+        "cheaper": {"type": "array", "items": WAY},
     },
 }
 check: Any = jsonschema.validate

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from sagefit.memory import bounds, cpu, host, transformer, vision
 from sagefit.memory.learned import corrected
+from sagefit.memory.stacks import PROFILES
 from sagefit.memory.trace import device_phases
 from sagefit.memory.workload import (
     GIB,
@@ -88,6 +89,11 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
             notes.append(f"the stack is unknown, so the worst one counts: {worst}; memory.stack names yours")
         if model.position_bias and workload.attention != "eager":
             notes.append(f"attention is computed eagerly: {model.name or 'this model'} adds positions to its scores")
+        if workload.method == "lora" and workload.base_dtype == "default" and _loads_in_32_bits(workload):
+            notes.append(
+                f"the frozen model is loaded in fp32, as {workload.stack} does: memory.base_dtype: 16-bit if the "
+                "script passes torch_dtype"
+            )
         if workload.gradient_checkpointing and workload.stack == "torchtitan" and workload.checkpointing == "default":
             notes.append("checkpointing is selective, torchtitan's default; memory.gradient_checkpointing: full is not")
         if model.architecture == "encoder-decoder" and workload.encoder_length is None:
@@ -98,6 +104,11 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
         where = "GPUs" if placement.gpus else "hosts"
         notes.append(f"every one of {workload.ranks(placement)} {where} holds the whole model: memory.sharding is none")
     return tuple(notes)
+
+
+def _loads_in_32_bits(workload: Workload) -> bool:
+    known = PROFILES.get(workload.stack)
+    return workload.precision != "fp32" and known is not None and not known.base_16_bit
 
 
 def forget() -> None:

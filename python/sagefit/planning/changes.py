@@ -70,6 +70,9 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
     if transformer:
         if now.attention != "flash" and now.precision != "fp32":
             yield Change("attention", say("attention", "flash"), {"attention": "flash"})
+        if now.method == "lora" and now.base_dtype == "default" and now.precision != "fp32":
+            text = "memory.base_dtype: 16-bit, and torch_dtype=torch.bfloat16 where the script loads the model"
+            yield Change("base", text, {"base_dtype": "16-bit"})
         if now.stack == "hf-trainer":
             yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
         for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):

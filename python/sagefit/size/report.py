@@ -10,6 +10,7 @@ from sagefit.memory import Estimate
 from sagefit.memory.bounds import Evidence
 from sagefit.planning import PlannedAttempt, attempt_usd, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
+from sagefit.planning.frontier import Way
 from sagefit.size.sizing import Sizing
 
 _DIGITS = 6
@@ -41,6 +42,7 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "max_price": sizing.job.max_price,
         "nothing_helps": sizing.nothing_helps or None,
         "remedies": [advice.as_json() for advice in sizing.advice],
+        "cheaper": [_way(way) for way in sizing.cheaper],
         "measured": [measured.as_json() for measured in sizing.measured],
         "saving": sizing.saving.as_json() if sizing.saving else None,
         "assumptions": sizing.assumptions,
@@ -68,6 +70,19 @@ def _bound(found: Evidence | None) -> dict[str, Any] | None:
         **{name: getattr(found.behind, name) for name in ("runs", "models", "sources")},
         "own_group": found.own_group,
         "own_runs": found.own.runs,
+    }
+
+
+def _way(way: Way) -> dict[str, Any]:
+    prediction = way.fit.prediction
+    return {
+        "changes": way.fields,
+        "text": way.text,
+        "keeps_result": way.keeps_result,
+        "instance_type": way.fit.instance_type,
+        "instance_count": way.fit.instance_count,
+        "usd_per_hour": _round(way.fit.usd_per_hour, 4),
+        "gpu_gib": _round(prediction.gpu.upper) if prediction and prediction.gpu else None,
     }
 
 

@@ -13,6 +13,7 @@ from sagefit.planning import JobPlan, PlannedAttempt, is_estimated, worst_case_u
 from sagefit.planning.advice import Advice, nearest, nothing_helps
 from sagefit.planning.candidate import Verdict
 from sagefit.planning.choose import Candidate
+from sagefit.planning.frontier import Way, ways
 from sagefit.size.measured import MeasuredAttempt, Saving, cheaper, measured_attempts
 
 
@@ -23,6 +24,7 @@ class Sizing:
     ``shown`` is the candidate that the predicted need is of: the chosen one, else the one that misses by least. None
     where the job file does not say what is trained. ``attempts`` are none where nothing fits. ``measured`` are attempts
     of earlier runs beside what is predicted for them, and ``saving`` what would hold for less what they used.
+    ``cheaper`` are changes with which the job would cost less, or fit at all.
     """
 
     plan: JobPlan
@@ -33,6 +35,7 @@ class Sizing:
     attempts: list[PlannedAttempt]
     measured: list[MeasuredAttempt]
     saving: Saving | None
+    cheaper: list[Way]
 
     @property
     def job(self) -> Job:
@@ -112,7 +115,9 @@ def size_job(plan: JobPlan, region: str) -> Sizing:
     own = next((p for p, c in of_plan if c is plan.chosen and c.verdict == "FITS"), None)
     shown = own or nearest(priced)
     saving = cheaper(plan, attempts, region)
-    return Sizing(plan, region, priced, own, shown, attempts, measured_attempts(plan), saving)
+    found = ways(plan.job, plan.workload(), plan.chosen) if plan.job.written_attempts is None else []
+    less = [replace(way, fit=_priced(way.fit, region)) for way in found]
+    return Sizing(plan, region, priced, own, shown, attempts, measured_attempts(plan), saving, less)
 
 
 def _priced(candidate: Candidate, region: str) -> Candidate:

@@ -18,6 +18,7 @@ from sagefit.memory.vision import default_image_size
 from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
+from sagefit.planning.frontier import Way
 from sagefit.size.bars import bar
 from sagefit.size.columns import Columns
 from sagefit.size.sizing import Sizing
@@ -58,6 +59,9 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
     if sizing.advice:
         yield Text("\nwhat would make it fit:")
         yield from (Text(f"  {advice.text}") for advice in sizing.advice)
+    if sizing.cheaper:
+        yield Text("\nfor less:" if sizing.chosen else "\nthe cheapest ways that fit:")
+        yield from (Text(f"  {_way(way)}") for way in sizing.cheaper)
     if found := list(remarks(sizing.job)):
         yield Text("\nlook again at:")
         yield from (Text(f"  {row}".replace("\n", "\n  ")) for row in sizing.job.told(found))
@@ -71,6 +75,10 @@ def _placed(job: Job, note: str) -> str:
     field = re.match(r"(?:memory|hyperparameters|resources)(?:\.[\w-]+)+", note)
     line = job.line_exactly(tuple(field[0].split("."))) if field else None
     return f"{display(job.path)}:{line}: {note}" if line else note
+
+
+def _way(way: Way) -> str:
+    return f"{_usd(way.fit)} USD an hour on {_instances(way.fit)}, {way.result}: {way.text}"
 
 
 def _evidence(found: Evidence) -> str:
