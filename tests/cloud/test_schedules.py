@@ -11,6 +11,9 @@ import pytest
 
 from cloud.aws_user import Aws
 
+# They share a state machine and its roles, which are made once.
+pytestmark = pytest.mark.xdist_group("schedules")
+
 ACCOUNT = "123456789012"
 PASS = {"StartAt": "done", "States": {"done": {"Type": "Pass", "End": True}}}
 _UNIVERSAL = "arn:aws:scheduler:::aws-sdk:sfn:startExecution"
@@ -45,42 +48,57 @@ def schedule(aws: Aws, machine: str, name: str, expression: str, role: str = "ma
     )
 
 
-def started(aws: Aws, machine: str) -> list[str]:
+def started(aws: Aws, machine: str, name: str) -> int:
+    """How many executions a schedule has started."""
     found = aws.client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
-    return sorted(execution["name"].split("-")[0] for execution in found)
+    return sum(execution["name"].startswith(f"{name}-") for execution in found)
 
 
-def wait(aws: Aws, machine: str, names: list[str]) -> None:
+def names(aws: Aws) -> set[str]:
+    """The schedules that there are."""
+    return {each["Name"] for each in aws.client("scheduler").list_schedules()["Schedules"]}
+
+
+def wait(aws: Aws, machine: str, name: str, times: int = 1) -> None:
+    """Wait until a schedule has started so many."""
     deadline = time.monotonic() + 30
-    while started(aws, machine) != names and time.monotonic() < deadline:
+    while started(aws, machine, name) < times and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert started(aws, machine) == names
+    assert started(aws, machine, name) == times
 
 
 def test_what_is_due_is_started_where_the_role_may(aws: Aws, machine: str) -> None:
-    soon = datetime.now(timezone.utc) + timedelta(seconds=2)
+    soon = datetime.now(timezone.utc) + timedelta(seconds=6)  # after the cloud has seen it for the first time
+    schedule(aws, machine, "once", f"at({soon:%Y-%m-%dT%H:%M:%S})", ActionAfterCompletion="DELETE")
     schedule(aws, machine, "refused", "rate(1 day)", "may-not")
     schedule(aws, machine, "disabled", "rate(1 day)", State="DISABLED")
-    schedule(aws, machine, "tomorrow", "cron(0 3 1 1 ? 2199)")
-    schedule(aws, machine, "once", f"at({soon:%Y-%m-%dT%H:%M:%S})", ActionAfterCompletion="DELETE")
+    schedule(aws, machine, "later", "cron(0 3 1 1 ? 2199)")
     schedule(aws, machine, "rate", "rate(1 day)")
-    wait(aws, machine, ["once", "rate"])
-    left = {each["Name"] for each in aws.client("scheduler").list_schedules()["Schedules"]}
-    assert {"refused", "disabled", "tomorrow", "rate"} <= left
-    assert "once" not in left
+    wait(aws, machine, "rate")
+    wait(aws, machine, "once")
+    assert [started(aws, machine, name) for name in ("refused", "disabled", "later")] == [0, 0, 0]
+    assert {"refused", "disabled", "later", "rate"} <= names(aws)
+    deadline = time.monotonic() + 30  # it is taken away after its execution was started
+    while "once" in names(aws) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert "once" not in names(aws)
 
 
 def test_a_schedule_that_is_made_anew_begins_anew(aws: Aws, machine: str) -> None:
-    before = started(aws, machine)
-    aws.client("scheduler").delete_schedule(Name="rate")
-    schedule(aws, machine, "rate", "rate(1 day)")
-    wait(aws, machine, sorted([*before, "rate"]))
+    schedule(aws, machine, "anew", "rate(1 day)")
+    wait(aws, machine, "anew")
+    aws.client("scheduler").delete_schedule(Name="anew")
+    schedule(aws, machine, "anew", "rate(1 day)")
+    wait(aws, machine, "anew", 2)
 
 
 def test_a_change_of_its_target_alone_starts_nothing(aws: Aws, machine: str) -> None:
-    before, scheduler = started(aws, machine), aws.client("scheduler")
-    known = scheduler.get_schedule(Name="rate")
+    scheduler = aws.client("scheduler")
+    schedule(aws, machine, "changed", "rate(1 day)")
+    wait(aws, machine, "changed")
+    known = scheduler.get_schedule(Name="changed")
     kept = {key: known[key] for key in ("Name", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
-    scheduler.update_schedule(**kept, Description="changed")
-    schedule(aws, machine, "next", "rate(1 day)")  # whatever the first would start comes before it
-    wait(aws, machine, sorted([*before, "next"]))
+    scheduler.update_schedule(**kept, Description="another")
+    schedule(aws, machine, "next", "rate(1 day)")  # whatever the change would start comes before it
+    wait(aws, machine, "next")
+    assert started(aws, machine, "changed") == 1
