@@ -77,7 +77,7 @@ class Broken:
     def as_on_the_page(self, line: str) -> str:
         """A line with the names that the page has for what is different each time."""
         names = {
-            f"{self.folder}/root/": "",
+            f"{self.folder}/platform/": "",
             f"{self.folder}/": "jobs/",
             f"{self.folder}/job": "job",
             self.key.rpartition("/")[2]: "KEY",
@@ -150,10 +150,10 @@ class Broken:
 
 @pytest.fixture
 def broken(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broken:
-    for name in ("root", "job"):
+    for name in ("platform", "job"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "backend_override.tf").write_text(_BACKEND)
-    monkeypatch.setattr("sagefit.doctor.state.ROOT", tmp_path / "root")
+    monkeypatch.setattr("sagefit.doctor.state.ROOT", tmp_path / "platform")
     monkeypatch.setattr("sagefit.doctor.state.JOB_ROOT", tmp_path / "job")
     made = Broken(account, tmp_path)
     for name, value in made.environment.items():
