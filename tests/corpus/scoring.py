@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sagefit.failures import Diagnosis, diagnose
+from sagefit.failures import Diagnosis, diagnose, table
+from sagefit_launcher.patterns import FAILURE_REASON, first
 
 HERE = Path(__file__).parent
 SPLITS = ("development", "held_out", "fresh")
+KEPT = 1024  # characters that SageMaker keeps of a failure reason
 MEMORY = ("gpu_memory", "host_memory", "shared_memory")
 _NAIVE = re.compile(r"out of memory|exit ?(?:code|status)\W{0,3}137\b", re.IGNORECASE)
 
@@ -31,6 +33,8 @@ class Text:
     log: str
     exit_code: int | None
     batch: int
+    acceptable: tuple[str, ...] = ()  # other classes that are a fair answer
+    first: Mapping[str, str] = field(default_factory=dict)  # what was said before anybody had read it
 
     def diagnosis(self) -> Diagnosis:
         """What Sagefit makes of it."""
@@ -41,7 +45,8 @@ class Text:
         return self.exit_code == 137 or _NAIVE.search(f"{self.reason or ''}\n{self.log}") is not None
 
 
-def _text(row: dict[str, Any]) -> Text:
+def as_text(row: dict[str, Any]) -> Text:
+    """One row of a file."""
     return Text(
         row["class"],
         row["source"],
@@ -50,13 +55,42 @@ def _text(row: dict[str, Any]) -> Text:
         row.get("log") or "",
         row.get("exit_code"),
         row.get("batch", 0),
+        tuple(row.get("acceptable", ())),
+        row.get("first", {}),
     )
+
+
+def by_itself(text: Text) -> str:
+    """The class that the state machine tells without a launcher: of a failure reason, or of a log in one.
+
+    What SageMaker's training toolkit does is imitated: it copies the end of the log into the failure reason, of which
+    SageMaker keeps the first 1,024 characters. ``test_choice_rules.py`` holds the machine to the same answers.
+    """
+    return told_by_rules(as_reason(text))
+
+
+def as_reason(text: Text) -> str:
+    """The failure reason that the state machine would be given for a text."""
+    if text.reason:
+        return text.reason[:KEPT]
+    code = text.exit_code if text.exit_code is not None else 1
+    if not text.log:
+        return f"AlgorithmError: , exit code: {code}"
+    head = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "'
+    tail = '"\nCommand "/opt/conda/bin/python3.10 train.py"'
+    return f"{head}{text.log[-(KEPT - len(head) - len(tail)) :]}{tail}"
+
+
+def told_by_rules(reason: str) -> str:
+    """The class that the Choice rules tell of a failure reason."""
+    match = first(table(), [FAILURE_REASON], reason)
+    return match.pattern.failure_class if match else "code"
 
 
 @lru_cache(maxsize=len(SPLITS))
 def load(split: str) -> tuple[Text, ...]:
     """The texts of one part."""
-    return tuple(_text(row) for row in yaml.safe_load((HERE / f"{split}.yaml").read_text(encoding="utf-8")))
+    return tuple(as_text(row) for row in yaml.safe_load((HERE / f"{split}.yaml").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""Scores texts that somebody else collected before anybody here reads them, and keeps them with what was said of them.
+
+``PYTHONPATH=tests python -m corpus.first_sight FILE ROUND`` reads one JSON object a line (``class``, ``acceptable``,
+``source``, ``log``, ``reason``, ``exit_code``) and appends the texts to ``others.yaml``. The two answers of that moment
+stay there for good: of ``diagnose``, and of the state machine by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from corpus.scoring import HERE, Text, as_text, by_itself
+
+OTHERS = HERE / "others.yaml"
+_HOME = "/".join(("", "root", ""))  # a reader of paths takes it for one of this machine
+
+
+def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
+    """A row as it is kept: its label, its text, and what is said of it now."""
+    kept: dict[str, Any] = {"class": row["class"], "source": row["source"], "batch": number}
+    if row.get("acceptable"):
+        kept["acceptable"] = row["acceptable"]
+    for field in ("reason", "log", "exit_code"):
+        if row.get(field) is not None:
+            given = row[field]
+            kept[field] = given.replace(_HOME, "/home/user/") if isinstance(given, str) else given
+    text = as_text(kept)
+    kept["first"] = {"diagnose": text.diagnosis().failure_class, "machine": by_itself(text)}
+    return kept
+
+
+def main() -> None:
+    """Judge a file and keep it."""
+    path, number = Path(sys.argv[1]), int(sys.argv[2])
+    rows = [judged(json.loads(line), number) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    with OTHERS.open("a", encoding="utf-8") as file:
+        yaml.dump(rows, file, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=4000)
+    texts: list[Text] = [as_text(row) for row in rows]
+    for who in ("diagnose", "machine"):
+        right = Counter(text.first[who] in (text.label, *text.acceptable) for text in texts)
+        print(f"{who}: {right[True]} of {len(texts)} right")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, so that they can be read."""
+
+
+def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _string)
+
+
+if __name__ == "__main__":
+    main()
