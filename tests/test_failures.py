@@ -15,6 +15,7 @@ from sagefit_launcher.patterns import (
     ECHO,
     EXCEPTION,
     FAILURE_REASON,
+    LINE,
     LOG,
     SECONDARY_STATUS,
     TRACEBACK,
@@ -23,7 +24,7 @@ from sagefit_launcher.patterns import (
 )
 
 EXAMPLES = [(row, example) for row in table() for example in row.examples]
-TEXTS = (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS, LOG)  # kinds that diagnose takes one by one
+TEXTS = (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS, LOG, LINE)  # kinds that diagnose takes one by one
 NAMES = {FAILURE_REASON: "failure_reason", CREATE_ERROR: "create_error", SECONDARY_STATUS: "secondary_status"}
 
 
@@ -68,7 +69,7 @@ def test_an_echo_leaves_the_word_to_what_was_before(row: Pattern, example: str) 
     assert diagnose(log=["all is well", example]).failure_class == "code"
 
 
-@of(LOG, FAILURE_REASON)
+@of(LOG, LINE, FAILURE_REASON)
 def test_the_launcher_tells_the_same(row: Pattern, example: str) -> None:
     assert verdict.last_words(example.splitlines())[0] == diagnose(log=example.splitlines()).failure_class
     if "\n" not in example:
@@ -123,7 +124,8 @@ def test_the_launchers_own_text_comes_first(failure_class: str) -> None:
     first = [row for row in table() if row.where == FAILURE_REASON][: len(CLASSES)]
     assert f"*sagefit: {failure_class}: *" in [row.glob for row in first]
     reason = f"AlgorithmError: sagefit: {failure_class}: it said CUDA out of memory. Tried to allocate, exit code: 137"
-    diagnosis = diagnose(reason, log=["MemoryError"], exit_code=137, utilisation={"host_memory": 99})
+    full = {} if failure_class == "code" else {"host_memory": 99}  # to which a code that nothing shows yields
+    diagnosis = diagnose(reason, log=["MemoryError"], exit_code=137, utilisation=full)
     assert diagnosis.failure_class == failure_class
     assert diagnosis.evidence == "it said CUDA out of memory. Tried to allocate"
 
@@ -229,4 +231,51 @@ def test_the_object_of_diagnose() -> None:
         "evidence": "CapacityError: Unable to provision requested ML compute capacity.",
         "pattern": "CapacityError: *",
         "remedies": list(REMEDIES["capacity"]),
+        "rejected": [],
     }
+
+
+def launchers(said: str) -> str:
+    """The failure reason in which the launcher says that the script failed."""
+    return f"AlgorithmError: sagefit: code: train.py ended with exit code 1: {said}, exit code: 1"
+
+
+@pytest.mark.parametrize("said", ["RuntimeError: worker 1797 went away with status 9", "OSError: [Errno 5]", "bye"])
+def test_a_code_that_nothing_shows_yields_to_a_host_that_was_full(said: str) -> None:
+    assert diagnose(launchers(said)).confidence == "C"
+    assert diagnose(launchers(said), utilisation={"host_memory": 94, "gpu_memory": 99}).failure_class == "code"
+    found = diagnose(launchers(said), utilisation={"host_memory": 105})
+    assert (found.failure_class, found.confidence) == ("host_memory", "C")
+    assert found.evidence.endswith(f"{said}; host memory 105 % full")
+    assert [(each.failure_class, each.why) for each in found.rejected] == [
+        ("code", "no pattern knows it, and host memory 105 % full")
+    ]
+    counted = diagnose(launchers(said), kernel_kills=2)
+    assert (counted.failure_class, counted.evidence) == ("host_memory", "the kernel killed 2 processes for memory")
+
+
+@pytest.mark.parametrize("said", ["KeyError: 'loss'", "ValueError: bad shape", "RuntimeError: illegal memory access"])
+def test_a_code_that_something_shows_does_not(said: str) -> None:
+    found = diagnose(launchers(said), kernel_kills=1, utilisation={"host_memory": 105})
+    assert (found.failure_class, found.confidence) == ("code", "A")
+    assert [each.why for each in found.rejected] == ["it is only likely, and the launcher is certain"]
+
+
+def test_what_was_considered_is_kept_with_the_reason_against_it() -> None:
+    def rejected(**known: Any) -> list[tuple[str, str]]:
+        return [(each.failure_class, each.why) for each in diagnose(**known).rejected]
+
+    kill = rejected(exit_code=137, utilisation={"host_memory": 31})
+    assert kill == [("host_memory", "host memory at most 31 % full")]
+    full = ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"]
+    assert rejected(log=full, exit_code=137) == [("host_memory", "it is only likely, and the log is certain")]
+    assert rejected(failure_reason="CapacityError: none", log=full) == [
+        ("gpu_memory", "the failure reason is believed first")
+    ]
+    head = ["Traceback (most recent call last):", '  File "a.py", line 1', "    step()"]
+    went_on = [*head, *full, *(f"step {n} loss 0.{n}" for n in range(9)), *head, "KeyError: 'x'"]
+    assert rejected(log=went_on) == [("gpu_memory", "the script went on after it")]
+    skipped = [f"ERROR {full[0]}", "skipping this batch", *head, "KeyError: 'x'"]
+    assert rejected(log=skipped) == [("gpu_memory", "the script went on after it")]
+    ended = ["It said CUDA out of memory. Tried to allocate 2 GiB. Reducing it", "all failed"]
+    assert rejected(log=ended) == [("gpu_memory", "the script says that it goes on")]

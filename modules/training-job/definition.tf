@@ -32,9 +32,11 @@ locals {
   # One Choice rule per row. The order of the table is kept: the first match wins.
   _table = jsondecode(file("${path.module}/failures.json")).patterns
   _rows = {
-    for where in ["create_error", "secondary_status", "failure_reason"] : where => [
-      for p in local._table : { class = p.class, glob = p.glob } if p.where == where
-    ]
+    for kind, places in {
+      create_error     = ["create_error"]
+      secondary_status = ["secondary_status"]
+      failure_reason   = ["failure_reason", "line"]
+    } : kind => [for p in local._table : { class = p.class, glob = p.glob } if contains(places, p.where)]
   }
 
   # A standard execution may have 25,000 events and a look at the training job
@@ -303,6 +305,8 @@ locals {
             for row in local._rows.failure_reason :
             { Variable = "$.job.FailureReason", StringMatches = replace(row.glob, "\\", "\\\\"), Next = "class: ${row.class}" }
           ],
+          # What is not about the script may be what a create request is refused with.
+          [{ Not = { Variable = "$.job.FailureReason", StringMatches = "AlgorithmError*" }, Next = "classify refusal" }],
         )
         Default = "class: code"
       }

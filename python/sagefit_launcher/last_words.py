@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from . import log_lines, patterns, vocabulary
-from .log_lines import CAUSE, CONTEXT, EXCEPTION, HEAD, Line
-from .patterns import CREATE_ERROR, ECHO, FAILURE_REASON, LOG, TRACEBACK, Match, Pattern, first
+from .log_lines import CAUSE, CONTEXT, EXCEPTION, HEAD, TEXT, Line
+from .patterns import CREATE_ERROR, ECHO, FAILURE_REASON, LINE, LOG, TRACEBACK, WEAK, Match, Pattern, first
 
 LAST = 3  # lines of talk at the end of a log, of which each may be why it ended
 NEAR = 5  # lines before a failure that may say more of it
+WRAPPED = 2  # lines over which a terminal may have broken a message
 FAR = 60  # lines of talk after which a failure is history
 
 _PROGRESS = re.compile(
@@ -30,6 +32,10 @@ _ADVICE = re.compile(
     r"\b(?:if|may|might|can|could(?! not)|should|avoid|prevent|tip|note|hint|help|try)\b|(?:^|\s)--\w", re.IGNORECASE
 )
 _OF_NAMES = re.compile(r"\b(?:Attribute|Import|ModuleNotFound|Name|Key|Type|Syntax|Assertion|FileNotFound)Error:")
+_OF_THE_CODE = re.compile(
+    r"\b(?:Value|Index|Indentation|NotImplemented|ZeroDivision|UnboundLocal|Recursion|Tab)Error\b"
+)
+_PATH = re.compile(r"(?:[a-z_]\w{0,80}\.){2,12}\w{0,80}")  # of a module, and perhaps the begin of a name in it
 _OVER = re.compile(r"\btraining (?:has )?(?:finished|completed?|done)\b|\bfinished training\b", re.IGNORECASE)
 _SURVIVED = re.compile(
     r"\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying|retry with"
@@ -41,44 +47,67 @@ _SURVIVED = re.compile(
 _REMARK = re.compile(r"\b(?:WARNING|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)")
 
 
-def last_words(table: Sequence[Pattern], log: Sequence[str]) -> tuple[Match | None, str]:
+class PassedOver(NamedTuple):
+    """A line that names a failure which did not end the script, and why it is held for that."""
+
+    match: Match
+    why: str
+
+
+def last_words(
+    table: Sequence[Pattern], log: Sequence[str], passed_over: list[PassedOver] | None = None
+) -> tuple[Match | None, str]:
     """The pattern that tells what ended the script, None when nothing does, and the line that says most.
 
-    Read from the end. An exception decides, unless it only repeats another (an echo), or was raised from another;
-    progress after a failure, or much talk, means that the script went on. A weak pattern makes room for a stronger one,
-    and where no pattern matches, the words of the last lines that tell of a failure decide.
+    Read from the end. An exception decides, unless it only repeats another (an echo), or another led to it: it was
+    raised from that, or while that was handled. What a handler's own failure leads back to is only likely. Progress
+    after a failure, or much talk, means that the script went on. A weak pattern makes room for a stronger one, and
+    where no pattern matches, the words of the last lines that tell of a failure decide. ``passed_over`` is given what
+    was read and did not count.
     """
     lines = list(log_lines.read(log))
+    aside = passed_over if passed_over is not None else []
     echoes = [row for row in table if row.where == ECHO]
     rows = [(row, patterns.longest_part(row.glob)) for row in table]
     told = echo = ""
     weak: Match | None = None
     meant: Match | None = None  # what the words of the last failed line mean, that no pattern knows
-    closed = False  # an exception has been found, and nothing says that another caused it
+    closed = False  # an exception has been found, and nothing says that another led to it
+    handled = False  # what comes now was being handled when the last exception was raised
     progress: set[str] = set()
-    talk = 0
+    talk = number = 0
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number]
         if line.kind in (CAUSE, CONTEXT):
-            closed = closed and line.kind == CONTEXT
+            handled = handled or (closed and line.kind == CONTEXT)
+            closed = False
             continue
         if line.kind == HEAD:
             continue
         if closed or talk > FAR:
             break
+        if number == len(lines) - 1 and _is_cut_off(line, echoes):
+            echo = line.text
+            continue
         match = _match(rows, line, is_fatal=line.kind == EXCEPTION or _is_fatal(line, talk))
+        match = match or _wrapped(rows, lines, number)
         if match and match.pattern.where == patterns.EXCEPTION and match.pattern.failure_class == "host_memory":
             match = _finer(match, lines, number)
         if match and _is_advice(match, line):
+            aside.append(PassedOver(match, "it is advice, or speaks of names in the code"))
             continue
         if match and _is_survived(_SURVIVED, lines, number):
+            aside.append(PassedOver(match, "the script says that it goes on"))
             continue
         if match:
             # A remark was the last of it only if nothing more is said: no exception, no progress.
             remark = _is_survived(_REMARK, lines, number)
-            if not match.is_weak and not remark:
+            if not match.is_weak and not remark and not handled:
                 return match, match.text
-            weak = weak or match
+            if weak:
+                aside.append(PassedOver(match, "what was said after it counts"))
+            likely = match._replace(pattern=match.pattern._replace(confidence=WEAK)) if handled else match
+            weak = weak or likely
             continue
         meant = meant or _meant(lines, number, talk)
         if first(echoes, [ECHO], line.text):
@@ -86,6 +115,8 @@ def last_words(table: Sequence[Pattern], log: Sequence[str]) -> tuple[Match | No
         elif line.kind == EXCEPTION and (line.source or not line.text.endswith(":")):
             if weak and not line.source:
                 continue  # a remark, not what was raised
+            if weak:
+                aside.append(PassedOver(weak, "it was only a remark: an exception came before it"))
             told, closed, weak = told or line.text, True, None
             if meant and meant.text != line.text and _OF_NAMES.search(line.text):
                 meant = None  # a remark too
@@ -99,14 +130,22 @@ def last_words(table: Sequence[Pattern], log: Sequence[str]) -> tuple[Match | No
             talk += 1  # what is said while the rest of a failed job goes down is no sign of life
     ended_after = weak is not None and weak.pattern.failure_class == "stopped"  # somebody ended what had failed
     found = meant if meant and ended_after else weak or meant
+    aside += _left_behind(rows, lines, number) if not found else []
     if found:
         return found, found.text
     return None, told or echo or (lines[-1].text if lines else "")
 
 
-def last_words_of_all(table: Sequence[Pattern], logs: Iterable[Sequence[str]]) -> tuple[Match | None, str]:
+def explains_itself(said: str) -> bool:
+    """Whether an exception's own name says that the code is wrong, whatever else was the case."""
+    return (_OF_NAMES.search(said) or _OF_THE_CODE.search(said)) is not None
+
+
+def last_words_of_all(
+    table: Sequence[Pattern], logs: Iterable[Sequence[str]], passed_over: list[PassedOver] | None = None
+) -> tuple[Match | None, str]:
     """The same for the logs of several hosts: the one that says most is the cause, the others lost a peer."""
-    found = [last_words(table, log) for log in logs]
+    found = [last_words(table, log, passed_over) for log in logs]
     strong = [(match, said) for match, said in found if match and not match.is_weak]
     meant = [(match, said) for match, said in found if match and match.pattern.where == vocabulary.WORDS]
     weak = [(match, said) for match, said in found if match]
@@ -126,13 +165,47 @@ def _match(rows: Sequence[tuple[Pattern, str]], line: Line, *, is_fatal: bool) -
         if part in line.raw and _is_of_a_line(row) and (row.matches(line.text) or row.matches(line.raw)):
             return Match(row, line.text)
         if lower and part in lower and row.where == patterns.EXCEPTION and row.matches(lower):
+            if row.failure_class.endswith("_memory") and vocabulary.names_a_knob(lower):
+                continue  # "out-of-memory mode disabled"
             return Match(row, line.text)
     return None
 
 
+def _wrapped(rows: Sequence[tuple[Pattern, str]], lines: Sequence[Line], number: int) -> Match | None:
+    """A pattern that an exception's message meets only together with the lines into which it was broken."""
+    line = lines[number]
+    if line.kind != EXCEPTION:
+        return None
+    whole = line.text
+    for after in lines[number + 1 : number + 1 + WRAPPED]:
+        if after.kind != TEXT:
+            break
+        whole = f"{whole} {after.text}"
+    for row, part in rows:
+        if part in whole and row.where in (LOG, LINE, FAILURE_REASON) and row.confidence != WEAK and row.matches(whole):
+            return Match(row, whole)
+    return None
+
+
+def _is_cut_off(line: Line, echoes: Sequence[Pattern]) -> bool:
+    """Whether a text ends within an exception's name, of which it is not known more than where it is from."""
+    if not _PATH.fullmatch(line.text):
+        return False
+    name = line.text.rpartition(".")[2]
+    return not name or any(patterns.longest_part(row.glob).startswith(name) for row in echoes)
+
+
+def _left_behind(rows: Sequence[tuple[Pattern, str]], lines: Sequence[Line], number: int) -> list[PassedOver]:
+    """The last failure before the line at which the reading ended, if there is one: the script went on after it."""
+    for line in reversed(lines[max(0, number - FAR) : number + 1]):
+        if line.kind == EXCEPTION and (match := _match(rows, line, is_fatal=True)):
+            return [PassedOver(match, "the script went on after it")]
+    return []
+
+
 def _is_of_a_line(row: Pattern) -> bool:
     """Whether a row is for any line of a log; what a create call says may be reported there too."""
-    return row.where in (LOG, FAILURE_REASON) or (row.where == CREATE_ERROR and row.confidence != patterns.WEAK)
+    return row.where in (LOG, LINE, FAILURE_REASON) or (row.where == CREATE_ERROR and row.confidence != patterns.WEAK)
 
 
 def _meant(lines: Sequence[Line], number: int, talk: int) -> Match | None:

@@ -18,10 +18,10 @@ _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\
 _LEVEL = r"(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 _PREFIX = re.compile(
     r"(?:"
-    r"\[rank\d+\]:\s?"  # torchrun
-    r"|\[\d+,\d+\]<std(?:err|out)>:\s?"  # Open MPI
+    r"\[(?:rank|default)\d+\]:\s?"  # torchrun
+    r"|\[\d+,(?:mpirank:\d+,algo-)?\d+\]<std(?:err|out)>:\s?"  # Open MPI, and as SageMaker's toolkit starts it
     r"|\([\w .-]{0,60}pid=[^)]{1,80}\)\s?"  # Ray
-    r"|[\w.-]{1,60} *\| "  # Docker Compose
+    r"|[\w.-]{1,60} *\|(?: |$)"  # Docker Compose
     r"|(?:[\w.-]{1,80}/)?algo-\d+-\d{10}\s"  # aws logs tail
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,10}(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
     rf"|{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{{1,80}}:\d+\]\s"  # vLLM
@@ -35,7 +35,7 @@ _PREFIX = re.compile(
 _FIELD = re.compile(r"\"(?:message|log|msg)\" {0,3}: {0,3}(?=\")")  # of CloudWatch's exports and Docker's files
 _JSON = re.compile(r" {0,40}(?:\"\w{1,40}\": ?.{0,400}|[][{}]{1,9}),? {0,3}")  # the rest of such an export
 _EVENT = re.compile(r"\d{13},(\"?)(.*)\1$")  # of CloudWatch's CSV
-_SPEAKER = re.compile(r"\[rank\d+\]|\[\d+,\d+\]<|\bpid=\d+|\balgo-\d+")
+_SPEAKER = re.compile(r"\[(?:rank|default)\d+\]|\[\d+,[\w:,-]{1,40}\]<|\bpid=\d+|\balgo-\d+")  # within a prefix
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*$")
 _FRAME = re.compile(r'(\s*)File "[^"]*", line \d')
 _DRAWN = re.compile(r"\s*[│╭╰❱]|\s*-+>\s*\d|\s*\^[\^~]|\s*at [\w$.]+\(|\s+raise \w|\s*frame #\d|\s*\[bt\] \(")
@@ -63,9 +63,12 @@ def read(log: Sequence[str]) -> Iterator[Line]:
     """The lines that count at the end of ``log``, in order."""
     frames: dict[str, tuple[int, str]] = {}  # the traceback that each process is in: its indent, its last source line
     for raw in _split(log):
-        text = _without_prefixes(raw)
+        at = _end_of_prefixes(raw)
+        text = raw[at:]
+        if not text:
+            continue  # an empty line of one process
         indent = len(text) - len(text.lstrip())
-        speaker = _SPEAKER.search(raw[:100])
+        speaker = _SPEAKER.search(raw, 0, at)  # a path in a traceback may have such words, too
         who = speaker.group() if speaker else ""
         found = _FRAME.match(text)
         if found:
@@ -143,10 +146,6 @@ def _string(text: str) -> str:
         return str(json.JSONDecoder(strict=False).raw_decode(text)[0])
     except ValueError:  # cut off
         return text[1:]
-
-
-def _without_prefixes(line: str) -> str:
-    return line[_end_of_prefixes(line) :]
 
 
 def _end_of_prefixes(line: str) -> int:

@@ -13,9 +13,11 @@ FAILURE_REASON = "failure_reason"
 CREATE_ERROR = "create_error"
 SECONDARY_STATUS = "secondary_status"
 LOG = "log"
+LINE = "line"  # one line of a log, and clear enough to count in a failure reason, which may hold such lines
 EXCEPTION = "exception"
 TRACEBACK = "traceback"
 ECHO = "echo"
+REASON = (FAILURE_REASON, LINE)  # what is asked of a failure reason, by the state machine too
 WEAK = "C"  # the confidence of a pattern that makes room for whatever says more
 
 

@@ -21,6 +21,7 @@ KEPT_SAMPLES = 60
 REPORT_EVERY = 2.0  # seconds between two writings of sagefit.json
 PRINT_EVERY = 30.0  # seconds between two metric lines
 NEAR = 0.85  # this share of the limit is close enough for a kill to have been for memory
+FULL = 0.95  # from this share on memory is at its limit: a failure that nothing explains was for it
 RECENT = 2.0  # seconds before the end that count for it
 LINGER = 5.0  # seconds to wait for a sample: a file system may not answer any more
 
@@ -104,6 +105,10 @@ class Recorder:
         """Whether a kill at the end of the recording was the kernel's answer to a lack of host memory."""
         near = self._limit.size is not None and self._host.lately >= NEAR * self._limit.size
         return near or self.kernel_killed()
+
+    def is_full(self) -> bool:
+        """Whether host memory was at its limit shortly before the end."""
+        return self._limit.size is not None and self._host.lately >= FULL * self._limit.size
 
     def kernel_killed(self) -> bool:
         """Whether the kernel counted a kill for memory in this container since the start."""

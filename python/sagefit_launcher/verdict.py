@@ -1,4 +1,4 @@
-"""Decides what ended the script: a signal, the kernel, or its own last words."""
+"""Decides what ended the script: a signal, the kernel, its own last words, or memory that was at its limit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from . import patterns
+from .last_words import explains_itself
 from .last_words import last_words as read_last_words
 from .process import Ended
 from .recorder import Recorder
@@ -28,7 +29,16 @@ def judge(
     failure_class, said = last_words(lines)
     if failure_class == "code" and recorder.kernel_killed():
         return "host_memory", f"{how}, the kernel having killed one of its processes for memory: {said}"
+    if failure_class == "code" and not is_shown(said) and recorder.is_full():
+        # Whoever lost a worker, or was refused a page, words it in many ways.
+        return "host_memory", f"{how} with the host at {recorder.at_the_end()}: {said}"
     return failure_class, f"{how}: {said}" if said else how
+
+
+def is_shown(said: str) -> bool:
+    """Whether a script's last words show that its code is wrong: an error's name, or a pattern of such errors."""
+    match, _ = read_last_words(patterns.load(), [said])
+    return explains_itself(said) or (match is not None and match.pattern.failure_class == "code")
 
 
 def last_words(lines: Sequence[str]) -> tuple[str, str]:

@@ -75,6 +75,8 @@ _LACKS = re.compile(
 _NOT_MEMORY = re.compile(  # allocations of other things, and other faults of memory
     r"out of range|illegal memory access|memory format|pin_memory|static tls|too many open files|1eb memory"
     r"|invalid argument|not a failure|corruption"
+    # What a program itself calls a memory: a store of its own.
+    r"|\b(?:replay|rollout|episodic|semantic|agent|chat|conversation\w*|experience|prioriti[sz]ed|associative) memory\b"
 )
 _OF_OTHER = re.compile(
     r"alloc\w* (?:an? |the |any |new |enough |some |requested |static |dynamic )*(?:\w+ )?"
@@ -95,6 +97,7 @@ _UNREAL = re.compile(
 _UNREAL_AFTER = re.compile(
     r"\W{0,3}(?:avoid|safe|free\b|prevent|handl|recover|protect|score|detect|[=:] ?(?:true|false|none)\b)"
 )
+_OF_A_KNOB = re.compile(r"\W{0,3}(?:mode|support|guard|check|option|detection|flag)\b")
 
 _GPU = re.compile(
     r"cuda|gpu|vram|hbm|\bhip|rocm|cudnn|cublas|cufft|cusolver|cusparse|cupy|nccl|rccl|\bcu_?mem|\.cuh?\b|thrust"
@@ -182,13 +185,16 @@ _OTHERS = tuple(
             "time + over",
         ),
         (
-            r"\b(?:spot|preemptible)\b.{0,60}\b(?:interrupt|reclaim|terminat|preempt|evict|rebalance|taken|revok|lost)",
+            r"\b(?:spot|preemptible)(?:\b|_).{0,60}?(?:\b|_)(?:interrupt|reclaim|terminat|preempt|evict|rebalance|taken"
+            r"|revok|lost)"
+            r"|\b(?:nodes?|vms?|instances?|machines?|hosts?)\b.{0,40}\b(?:was|were|got|been|being|is|are) pre-?empted"
+            r"|\bpre-?emption ?(?:error|warning|signal|notice)",
             "spot",
             "spot + taken",
         ),
         (
             rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
-            rf"|\b(?:insufficient|exceed\w*|reached|not enough|over|above|exhausted)\b.{{0,60}}\b{_QUOTA}"
+            rf"|\b(?:insufficient|exceed\w*|reached|not (?:have )?enough|n't have enough|over|above|exhausted)\b.{{0,60}}\b{_QUOTA}"
             r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded|limitexceeded",
             "quota",
             "quota + exceeded",
@@ -235,6 +241,13 @@ def _rule(failure_class: str, words: str) -> Pattern:
     return Pattern(failure_class, WORDS, f"words: {words}", WEAK, "what the words of a line mean", ())
 
 
+def names_a_knob(text: str) -> bool:
+    """Whether a line has words for a lack of memory, but each time they are the name of something to switch."""
+    line = text.lower()
+    found = list(_LACKS.finditer(line))
+    return bool(found) and all(_OF_A_KNOB.match(line, each.end()) for each in found)
+
+
 def _memory(line: str, source: str) -> tuple[str, str] | None:
     shared = _SHARED.search(line)
     otherwise = _SHARED_ON_GPU.search(line) or _SHARED_OTHERWISE.search(line)
@@ -275,4 +288,5 @@ def _other(line: str) -> tuple[str, str] | None:
 def _is_unreal(line: str, found: re.Match[str]) -> bool:
     """Whether the sentence makes of these words a condition, a help or a denial."""
     sentence = _SENTENCE.split(line[: found.start()])[-1]
-    return _UNREAL.search(sentence) is not None or _UNREAL_AFTER.match(line, found.end()) is not None
+    after = _UNREAL_AFTER.match(line, found.end()) or _OF_A_KNOB.match(line, found.end())
+    return _UNREAL.search(sentence) is not None or after is not None

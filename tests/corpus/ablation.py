@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from corpus.scoring import MEMORY, SPLITS, Score, Text, load, score
-from sagefit import failures
+from sagefit.failures import table, weighing
 from sagefit_launcher import log_lines, vocabulary
 from sagefit_launcher.patterns import EXCEPTION, TRACEBACK, Pattern
 
@@ -20,7 +20,7 @@ ROUNDS = [(number + max(0, text.batch - 1), text) for number, text in ROUNDS]
 @contextmanager
 def only(rows: Sequence[Pattern], *, words: bool) -> Iterator[None]:
     """Sagefit with a smaller table, and without the vocabulary."""
-    with mock.patch.object(failures, "table", return_value=tuple(rows)):
+    with mock.patch.object(weighing, "table", return_value=tuple(rows)):
         if words:
             yield
         else:
@@ -42,7 +42,7 @@ def with_earlier_patterns(*, words: bool) -> Score:
             first.setdefault(row, number)
     answers = Score(Counter())
     for number in sorted({number for number, _ in ROUNDS}):
-        rows = [row for row in failures.table() if first.get(row, number) < number]
+        rows = [row for row in table() if first.get(row, number) < number]
         with only(rows, words=words):
             answers.confusion.update(score(text for each, text in ROUNDS if each == number).confusion)
     return answers
@@ -63,7 +63,7 @@ def _matching(text: Text) -> Iterable[Pattern]:
     said = {reason, *(line.text for line in lines), *(line.raw for line in lines)}
     raised = {f"{line.text} in {line.source}" for line in lines if line.source}
     loose = {each.lower() for each in said}
-    for row in failures.table():
+    for row in table():
         seen = {EXCEPTION: loose, TRACEBACK: raised}.get(row.where, said)
         if any(row.matches(each) for each in seen):
             yield row

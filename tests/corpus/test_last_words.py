@@ -53,8 +53,21 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         ([*STEPS, *traceback("KeyboardInterrupt")], "stopped", "KeyboardInterrupt"),
         # Raised from it: it is the cause.
         ([*traceback(OOM), *CAUSE, *traceback("TrainerError: step failed")], "gpu_memory", OOM),
-        # In its handler something else went wrong.
-        ([*traceback(OOM), *CONTEXT, *traceback("KeyError: 'loss'")], "code", "KeyError: 'loss'"),
+        # That its handler failed, too, is no sign that it was survived.
+        ([*traceback(OOM), *CONTEXT, *traceback("KeyError: 'loss'")], "gpu_memory", OOM),
+        ([*traceback("KeyError: 1"), *CONTEXT, *traceback("ValueError: 2")], "code", "ValueError: 2"),
+        # A message that a terminal has broken; a name that was cut off.
+        (
+            [*traceback(BUS.partition(" error")[0]), "error. It is possible that", "memory is short"],
+            "shared_memory",
+            "",
+        ),
+        (["x failed (exitcode: -9) local_rank: 2", *traceback("torch.distributed.elastic.Child")], "host_memory", ""),
+        (["x failed (exitcode: -9) local_rank: 2", *traceback("torch.distributed.elastic.")], "host_memory", ""),
+        (["x failed (exitcode: -9) local_rank: 2", *traceback("my.own.Error")], "code", "my.own.Error"),
+        # What is called a memory, or to be switched, is none that was short.
+        (traceback("ValueError: replay memory is full: call memory.pop()"), "code", ""),
+        (traceback("ValueError: it is read-only; out-of-memory mode disabled"), "code", ""),
         # A vague text makes room for the precise one before it.
         ([*traceback(BUS), *CONTEXT, *traceback(LOADER)], "shared_memory", BUS.strip()),
         (traceback(LOADER), "host_memory", LOADER),
@@ -92,6 +105,18 @@ def test_last_words(log: list[str], failure_class: str, told: str) -> None:
     match, said = last_words(table(), log)
     assert (match.pattern.failure_class if match else "code") == failure_class
     assert said == told or not told
+
+
+@pytest.mark.parametrize("folder", ["/opt/ml/code", "/data/algo-1/ml/code", "/data/pid=12/code", "/[rank1]/code"])
+@pytest.mark.parametrize("prefix", ["", "[rank1]: ", "[1,mpirank:0,algo-1]<stderr>:", "[default0]:", "algo-1-x1y2z | "])
+def test_who_speaks_is_read_from_a_prefix_alone(folder: str, prefix: str) -> None:
+    """Also where the script lies in a folder whose name is like that of a host or a process."""
+    outer = ["Traceback (most recent call last):", f'  File "{folder}/train.py", line 9, in <module>', "    main()"]
+    inner = ["Traceback (most recent call last):", f'  File "{folder}/train.py", line 3, in step', "    step()", OOM]
+    log = [f"{prefix}{line}" for line in [*inner, *CAUSE, *outer, "TrainerError: step failed"]]
+    match, said = last_words(table(), log)
+    assert match
+    assert (match.pattern.failure_class, said) == ("gpu_memory", OOM)
 
 
 @pytest.mark.parametrize(

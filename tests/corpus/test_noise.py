@@ -103,7 +103,7 @@ def test_a_long_teardown_hides_nothing() -> None:
 
 def test_what_the_launcher_says_within_a_line_hides_no_pattern() -> None:
     for row in patterns.load():
-        for example in row.examples if row.where in (patterns.LOG, patterns.EXCEPTION) else ():
+        for example in row.examples if row.where in (patterns.LOG, patterns.LINE, patterns.EXCEPTION) else ():
             whole = diagnose(log=[example]).failure_class
             for joined in (METRIC_LINE + example, example + METRIC_LINE):
                 assert diagnose(log=[joined]).failure_class == whole, joined

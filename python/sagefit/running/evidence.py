@@ -56,6 +56,7 @@ def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
         reason,
         secondary_status=secondary,
         log=_logs(job["TrainingJobName"], recorded),
+        kernel_kills=reports.kernel_kills(recorded),
         utilisation=reports.utilisation(recorded) if recorded else _utilisation(job),
     )
 

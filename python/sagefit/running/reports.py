@@ -68,6 +68,12 @@ def utilisation(reports: Sequence[Report]) -> dict[str, float]:
     return highest
 
 
+def kernel_kills(reports: Sequence[Report]) -> int:
+    """How many processes the kernels of all hosts killed for memory."""
+    counts = [(report.get("host_memory") or {}).get("oom_kills") for report in reports]
+    return sum(count for count in counts if isinstance(count, int))
+
+
 def gpus_per_host(reports: Sequence[Report]) -> int:
     """GPUs that the recorder saw on a host."""
     return max((len(report.get("gpus") or []) for report in reports), default=0)

@@ -1,0 +1,23 @@
+"""What ended a training job: a class, the evidence for it, and what to change.
+
+The patterns are rows of ``modules/training-job/failures.json``, the same that the state machine and the launcher use.
+"""
+
+from sagefit.failures.diagnosis import CLASSES, Diagnosis, Rejected
+from sagefit.failures.remedies import REMEDIES, REMEDIES_OF_PATTERN
+from sagefit.failures.weighing import FULL, ROOMY, TAIL_BYTES, decided, diagnose, read_log, table
+
+__all__ = [
+    "CLASSES",
+    "FULL",
+    "REMEDIES",
+    "REMEDIES_OF_PATTERN",
+    "ROOMY",
+    "TAIL_BYTES",
+    "Diagnosis",
+    "Rejected",
+    "decided",
+    "diagnose",
+    "read_log",
+    "table",
+]

@@ -1,0 +1,54 @@
+"""The answer: a class, the evidence for it, what to change, and what else was considered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, get_args
+
+from sagefit.failures.remedies import REMEDIES, REMEDIES_OF_PATTERN
+from sagefit.job.model import FailureClass
+
+CLASSES: tuple[str, ...] = get_args(FailureClass)
+
+
+class Rejected(NamedTuple):
+    """Another class that something spoke for, the evidence, and why it was not believed."""
+
+    failure_class: str
+    evidence: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a training job did not complete.
+
+    ``failure_class`` is one of `CLASSES`, like the keys of an attempt's ``next``. ``evidence`` is the line that shows
+    the class. ``confidence`` is A (certain) to C (likely: stronger evidence replaces it). ``pattern`` is the glob that
+    matched, or the rule for words ("words: memory + gpu"); None when nothing matched. ``rejected`` has the other
+    classes that something spoke for, each with why it was not believed.
+    """
+
+    failure_class: str
+    evidence: str
+    pattern: str | None
+    confidence: str
+    rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """What to change, the cheapest first."""
+        return REMEDIES_OF_PATTERN.get(self.pattern or "", REMEDIES[self.failure_class])
+
+    def as_json(self) -> dict[str, object]:
+        """The object of ``sagefit diagnose --json``."""
+        return {
+            "class": self.failure_class,
+            "confidence": self.confidence,
+            "evidence": self.evidence,
+            "pattern": self.pattern,
+            "remedies": list(self.remedies),
+            "rejected": [
+                {"class": each.failure_class, "evidence": each.evidence, "why": each.why} for each in self.rejected
+            ],
+        }

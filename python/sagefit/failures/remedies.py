@@ -1,0 +1,55 @@
+"""What to change about each class of failure, the cheapest first."""
+
+from __future__ import annotations
+
+REMEDIES: dict[str, tuple[str, ...]] = {
+    "gpu_memory": (
+        "halve hyperparameters.per_device_train_batch_size and double gradient_accumulation_steps",
+        "set hyperparameters.gradient_checkpointing: true, or what the script calls it",
+        "give memory.model: `sagefit size JOB` then shows what fits, and attempts: auto makes the attempts for this",
+        "add an attempt with those hyperparameters, or a type with more memory per GPU, and name it in next.gpu_memory",
+    ),
+    "host_memory": (
+        "lower hyperparameters.dataloader_num_workers and dataloader_prefetch_factor, or stream the data",
+        "give memory.model: `sagefit size JOB` then shows what fits, and attempts: auto makes the attempts for this",
+        "add an attempt with those hyperparameters, or a type with more memory, and name it in next.host_memory",
+    ),
+    "shared_memory": (
+        "lower hyperparameters.dataloader_num_workers, or what the script calls it: /dev/shm cannot grow",
+        "share tensors through files: torch.multiprocessing.set_sharing_strategy('file_system')",
+    ),
+    "disk": (
+        "raise resources.volume_size_gb; on types with NVMe storage it has no effect, choose a larger type",
+        "read with inputs.<channel>.mode: FastFile, or keep fewer checkpoints",
+    ),
+    "capacity": (
+        "add an attempt with another instance type and name it in next.capacity; attempts: auto makes one",
+        "raise resources.max_pending to wait longer for GPU instances",
+    ),
+    "quota": (
+        "ask Service Quotas for '<type> for training job usage' (or '<type> for spot training job usage')",
+        "set resources.instance_type to a type the account may use",
+    ),
+    "spot": (
+        "add an attempt with spot: false and name it in next.spot, as attempts: auto does; checkpoints carry over",
+        "raise resources.max_wait",
+    ),
+    "time": (
+        "raise resources.max_runtime; the next attempt resumes from the checkpoint",
+        "set resources.instance_type to a faster one",
+    ),
+    "stopped": ("somebody stopped it: start it again with `sagefit start JOB`",),
+    "data": ("check inputs.<channel>: the prefix exists, lies in this region, ends with / for FastFile, may be read",),
+    "permission": (
+        "grant the execution role the action named in the evidence; inputs in other buckets are listed at the platform",
+    ),
+    "internal": ("a fault of the service: start it again; if it repeats, check that the image starts at all",),
+    "code": ("read the evidence and the last lines of the log: another instance would fail alike",),
+}
+
+_THROTTLED = (
+    "start fewer runs at the same time: an account creates one training job a second, and this run asked for minutes",
+    "ask Service Quotas for a higher rate of CreateTrainingJob requests, then start it again",
+)
+REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {"*Throttling*": _THROTTLED, "*Rate exceeded*": _THROTTLED}
+"""Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""

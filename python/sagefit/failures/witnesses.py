@@ -1,0 +1,193 @@
+"""Who can say what ended a training job: each witness looks at one thing that is known, and says a class or nothing.
+
+`WITNESSES` has them in the order in which they are believed. What a witness says is certain, or only likely; nobody
+says ``code`` unless something shows it: that is what is left when nobody else speaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from sagefit.failures.diagnosis import Diagnosis
+from sagefit_launcher import patterns
+from sagefit_launcher.last_words import PassedOver, explains_itself, last_words, last_words_of_all
+from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, Match, Pattern
+
+TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
+KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
+
+_AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
+_OF_SAGEMAKER = re.compile(r"\s*(?:AlgorithmError|ClientError|CapacityError|InternalServerError)\b")
+_EXIT_CODE = re.compile(r", exit code: -?\d+\s*$")
+_SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a training job that did not complete, as `diagnose` was given it."""
+
+    rows: Sequence[Pattern]
+    failure_reason: str = ""
+    secondary_status: str | None = None
+    create_error: str | None = None
+    hosts: Sequence[Sequence[str]] = ()
+    host_count: int = 1
+    exit_code: int | None = None
+    kernel_kills: int = 0
+    utilisation: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def reason(self) -> str:
+        """The failure reason, without an SDK's words around it."""
+        return _AROUND.sub("", self.failure_reason)
+
+    @cached_property
+    def told(self) -> Match | None:
+        """The first row that the failure reason matches."""
+        return patterns.first(self.rows, REASON, self.reason)
+
+    @property
+    def says_little(self) -> bool:
+        """Whether the failure reason has no words but an exit code."""
+        return _SAYS_LITTLE.fullmatch(self.reason) is not None
+
+    @property
+    def launcher_spoke(self) -> bool:
+        """Whether the failure reason is the launcher's, who has read the log of its own host."""
+        return self.told is not None and self.told.pattern.glob.startswith("*sagefit:")
+
+    @cached_property
+    def read(self) -> tuple[Match | None, str, list[PassedOver]]:
+        """What the ends of the hosts' logs say, the line that says most, and what was read and did not count."""
+        passed_over: list[PassedOver] = []
+        match, said = last_words_of_all(self.rows, self.hosts, passed_over)
+        return match, said, passed_over
+
+
+class Testimony(NamedTuple):
+    """What one witness says."""
+
+    witness: str
+    diagnosis: Diagnosis
+    is_certain: bool
+
+
+def create_call(known: Known) -> Testimony | None:
+    """AWS, which refused to make the job."""
+    if known.create_error is None:
+        return None
+    match = patterns.first(known.rows, [CREATE_ERROR], known.create_error)
+    return Testimony("the refused request", as_diagnosis(match, known.create_error), True)
+
+
+def status(known: Known) -> Testimony | None:
+    """SageMaker, which ended the job: a secondary status that says why."""
+    if not known.secondary_status:
+        return None
+    match = patterns.first(known.rows, [SECONDARY_STATUS], known.secondary_status)
+    text = known.failure_reason or known.secondary_status
+    return Testimony("SageMaker's status", as_diagnosis(match, text), True) if match else None
+
+
+def launcher(known: Known) -> Testimony | None:
+    """The launcher, which saw the process end. It has read the log of its own host only.
+
+    That the script failed is certain on one host only, and where something shows it.
+    """
+    if not known.launcher_spoke:
+        return None
+    found = as_diagnosis(known.told, known.reason)
+    if found.failure_class != "code":
+        return Testimony("the launcher", found, True)
+    certain = known.host_count <= 1 and _is_shown(known.rows, found.evidence)
+    return Testimony("the launcher", found, True) if certain else None
+
+
+def service(known: Known) -> Testimony | None:
+    """SageMaker's failure reason, or its training toolkit's, which copies lines of a log into it."""
+    told = known.told
+    if told and not known.launcher_spoke and told.pattern.failure_class != "code":
+        return Testimony("the failure reason", as_diagnosis(told, known.reason), not told.is_weak)
+    if told or known.reason.startswith("AlgorithmError"):
+        return None
+    match = patterns.first(known.rows, [CREATE_ERROR, SECONDARY_STATUS], known.reason)
+    return Testimony("the failure reason", as_diagnosis(match, known.reason), True) if match else None
+
+
+def log(known: Known) -> Testimony | None:
+    """The last words of each host's log."""
+    match, _, _ = known.read
+    if match is None:
+        return None
+    if known.launcher_spoke and (known.host_count <= 1 or match.is_weak or match.pattern.failure_class == "code"):
+        return None  # it has read this log, or knows as much of it
+    return Testimony("the log", as_diagnosis(match, match.text), not match.is_weak)
+
+
+def kernel(known: Known) -> Testimony | None:
+    """The kernel, which counts what it kills for memory in the container."""
+    if known.kernel_kills <= 0:
+        return None
+    many = "a process" if known.kernel_kills == 1 else f"{known.kernel_kills} processes"
+    return Testimony("the kernel", Diagnosis("host_memory", f"the kernel killed {many} for memory", None, "B"), False)
+
+
+def end_of_the_process(known: Known) -> Testimony | None:
+    """An exit code that means a signal."""
+    if known.launcher_spoke:
+        return None
+    if known.exit_code in KILLED:
+        text = f"exit code {known.exit_code}: killed by SIGKILL"
+        return Testimony("the exit code", Diagnosis("host_memory", text, None, patterns.WEAK), False)
+    if known.exit_code in TERMINATED and not known.told:
+        text = f"exit code {known.exit_code}: ended by SIGTERM"
+        return Testimony("the exit code", Diagnosis("stopped", text, None, patterns.WEAK), False)
+    return None
+
+
+def words_of_the_reason(known: Known) -> Testimony | None:
+    """The failure reason read as a log, where no pattern knows it."""
+    if known.launcher_spoke or known.says_little:
+        return None
+    match, _ = last_words(known.rows, known.reason.splitlines())
+    return Testimony("the failure reason", as_diagnosis(match, match.text), False) if match else None
+
+
+WITNESSES: tuple[Callable[[Known], Testimony | None], ...] = (
+    create_call,
+    status,
+    launcher,
+    service,
+    log,
+    kernel,
+    end_of_the_process,
+    words_of_the_reason,
+)
+"""Certain words first, then likely ones; among the same, in this order."""
+
+
+def is_log(reason: str) -> bool:
+    """Whether a reason is lines of a log: SageMaker's own reasons begin with one of its error names."""
+    return "\n" in reason.strip() and not _OF_SAGEMAKER.match(_AROUND.sub("", reason)) and "sagefit:" not in reason
+
+
+def as_diagnosis(match: Match | None, text: str) -> Diagnosis:
+    """A row that matched, with the text as evidence; without one, the weakest of all: code."""
+    evidence = " ".join(text.split())
+    if match is None:
+        return Diagnosis("code", evidence, None, patterns.WEAK)
+    row = match.pattern
+    _, own, said = evidence.partition(f"sagefit: {row.failure_class}: ")
+    if own and row.glob == f"*{own}*":
+        evidence = _EXIT_CODE.sub("", said)  # the launcher's words, without SageMaker's around them
+    return Diagnosis(row.failure_class, evidence, row.glob, row.confidence)
+
+
+def _is_shown(rows: Sequence[Pattern], evidence: str) -> bool:
+    """Whether something shows that the script failed by itself: an error's name, or a pattern of the code's errors."""
+    match, _ = last_words(rows, [evidence.rpartition("exit code ")[2].partition(": ")[2] or evidence])
+    return explains_itself(evidence) or (match is not None and match.pattern.failure_class == "code")
