@@ -57,7 +57,7 @@ _LACKS = re.compile(
         rf"\b{_CANNOT} (?:re)?map {_FEW}{_RAM}",
         rf"\b{_CANNOT} (?:[\w-]+ ){{0,3}}?{_ALLOCATE}\b(?:\W{{0,3}}$|.{{0,80}}?\b{_SIZE}\b|[:(.])",
         rf"\b{_RAM} .{{0,40}}?\b(?:could not|cannot) be (?:allocated|reserved|mapped)",
-        r"(?<![a-z])(?:re|m|c|de)?alloc\w*:?(?: \(?\d[\w.]*\)?| \w+){0,8} (?:fail(?:ed|ure|s)?|error|denied"
+        r"(?<![a-z])(?:re|m|c|de)?alloc\w*:?(?: \(?:{0,2}\d[\w.]*\)?| \w+){0,8} (?:fail(?:ed|ure|s)?|error|denied"
         r"|not possible)\b",
         r"\b\w*(?:malloc|calloc|memalign|mem_?alloc|mmap)\w*(?:\(.{0,40}?\))?:? (?:\w+ ){0,3}"
         r"(?:fail(?:ed|ure|s)?|error|returned (?:null|nil|-1|enomem))\b",
@@ -103,7 +103,8 @@ _GPU = re.compile(
     r"cuda|gpu|vram|hbm|\bhip|rocm|cudnn|cublas|cufft|cusolver|cusparse|cupy|nccl|rccl|\bcu_?mem|\.cuh?\b|thrust"
     r"|get_temporary_buffer|\brmm\b|\bxla\b|jaxlib|resource[ _]?exhausted|bfc_a|\btpu|neuron|\bnrt|\bmps\b"
     r"|mtlbuffer|\bmetal\b"
-    r"|\bxpu|\bnpu|\bhpu|\bdcu\b|\bmlu\b|ascend|vulkan|opencl|sycl|level[-_ ]zero|tensorrt|\btrt\b|\bacl\b"
+    r"|\bxpu|\bnpu|\bhpu|devmem|synhelper"
+    r"|\bdcu\b|\bmlu\b|ascend|vulkan|opencl|sycl|level[-_ ]zero|tensorrt|\btrt\b|\bacl\b"
     r"|optix|kv[ _-]?cache"
     r"|_device_|device[ _]memory|on (?:the )?device|\bdevice:? ?\d|\bworkspace|显存|顯存"
 )
@@ -154,7 +155,8 @@ _INPUT = _any(
 )
 _REFUSED = _any(
     r"permission denied|access (?:is )?denied|accessdenied|(?:un|not )authori[sz]ed|forbidden|\(403\)",
-    r"(?:unable|not|failed|cannot) (?:able )?(?:to )?assume|operation not permitted|lacks? (?:\w+ ){0,3}permission",
+    r"(?:unable|not|failed|cannot) (?:able )?(?:to )?assume|operation not permitted",
+    r"(?:not permitted|unable) to perform|lacks? (?:\w+ ){0,3}permission",
     r"not have (?:\w+ ){0,4}(?:permission|access|privilege)",
 )
 _GUARDED = _any(
@@ -180,21 +182,24 @@ _OTHERS = tuple(
         ),
         (
             rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past)\b.{{0,20}}\b{_TIME}"
-            rf"|\b{_TIME}\W? (?:\w+ ){{0,3}}(?:exceed|reach|expired|hit)",
+            rf"|\b{_TIME}\W? (?:\w+ ){{0,3}}(?:exceed|reach|expired|hit)"
+            r"|\blonger than (?:the |its )?(?:max\w*|allowed|permitted) (?:time|duration|runtime)",
             "time",
             "time + over",
         ),
         (
             r"\b(?:spot|preemptible)(?:\b|_).{0,60}?(?:\b|_)(?:interrupt|reclaim|terminat|preempt|evict|rebalance|taken"
             r"|revok|lost)"
-            r"|\b(?:nodes?|vms?|instances?|machines?|hosts?)\b.{0,40}\b(?:was|were|got|been|being|is|are) pre-?empted"
+            r"|\b(?:nodes?|vms?|instances?|machines?|hosts?|clusters?)\b.{0,40}"
+            r"\b(?:was|were|got|been|being|is|are) pre-?empted"
             r"|\bpre-?emption ?(?:error|warning|signal|notice)",
             "spot",
             "spot + taken",
         ),
         (
             rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
-            rf"|\b(?:insufficient|exceed\w*|reached|not (?:have )?enough|n't have enough|over|above|exhausted)\b.{{0,60}}\b{_QUOTA}"
+            rf"|\b(?:insufficient|exceed\w*|reached|not (?:have )?enough|n't have enough|over|above"
+            rf"|exhausted)\b.{{0,60}}\b{_QUOTA}"
             r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded|limitexceeded",
             "quota",
             "quota + exceeded",

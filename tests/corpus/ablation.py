@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest import mock
@@ -46,6 +46,25 @@ def with_earlier_patterns(*, words: bool) -> Score:
         with only(rows, words=words):
             answers.confusion.update(score(text for each, text in ROUNDS if each == number).confusion)
     return answers
+
+
+def with_patterns_of_other_sources(*, words: bool) -> Score:
+    """Each text with those patterns only that match a text of another repository: leave one source out."""
+    sources: dict[Pattern, set[str]] = defaultdict(set)
+    for _, text in ROUNDS:
+        for row in _matching(text):
+            sources[row].add(_repository(text))
+    answered = Score(Counter())
+    for _, text in ROUNDS:
+        own = {_repository(text)}
+        with only([row for row in table() if sources[row] - own], words=words):
+            answered.confusion.update(score([text]).confusion)
+    return answered
+
+
+def _repository(text: Text) -> str:
+    """The project that a thread belongs to; a constructed text or a page is a source of its own."""
+    return text.source.split("#")[0].split("!")[0]
 
 
 def memory(result: Score) -> tuple[float, float]:

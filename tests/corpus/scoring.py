@@ -40,6 +40,11 @@ class Text:
         """What Sagefit makes of it."""
         return diagnose(self.reason, log=self.log.splitlines(), exit_code=self.exit_code)
 
+    @property
+    def fair(self) -> tuple[str, ...]:
+        """The classes that are a fair answer, the best first."""
+        return (self.label, *self.acceptable)
+
     def naive(self) -> bool:
         """Whether exit code 137, or the words, say that memory ran out."""
         return self.exit_code == 137 or _NAIVE.search(f"{self.reason or ''}\n{self.log}") is not None
@@ -134,7 +139,7 @@ def answers(texts: Iterable[Text], told: Callable[[Text], str]) -> Score:
     pairs: Counter[tuple[str, str]] = Counter()
     for text in texts:
         answer = told(text)
-        pairs[text.label, text.label if answer in text.acceptable else answer] += 1
+        pairs[text.label, text.label if answer in text.fair else answer] += 1
     return Score(pairs)
 
 

@@ -73,6 +73,27 @@ def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container:
     assert outcome.report["host_memory"]["peak_bytes"] > 200 * 1024**2
 
 
+@pytest.mark.parametrize(
+    ("error", "failure_class"),
+    [
+        ("RuntimeError('worker 1797 went away with status 9')", "host_memory"),
+        ("OSError(5, 'Input/output error')", "host_memory"),
+        ("KeyError('loss')", "code"),
+        ("RuntimeError('CUDA error: an illegal memory access was encountered')", "code"),
+    ],
+)
+def test_a_failure_that_nothing_explains_was_for_memory_at_its_limit(
+    container: Container, error: str, failure_class: str
+) -> None:
+    container.limit(220)
+    script = f"import time\nheld = bytearray(215 * 1024**2)\ntime.sleep(1)\nraise {error}"
+    outcome = container.run(script)
+    assert outcome.report["class"] == failure_class
+    assert (" with the host at 0.2" in outcome.report["evidence"]) is (failure_class == "host_memory")
+    container.limit(4096)
+    assert container.run(script).report["class"] == "code"
+
+
 def test_a_worker_that_was_killed_counts_for_its_parent(container: Container) -> None:
     outcome = container.run(
         "import subprocess, sys\n"

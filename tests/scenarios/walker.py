@@ -114,6 +114,8 @@ def _put(data: Any, path: str | None, value: Any) -> Any:
 def _holds(rule: dict[str, Any], data: Any) -> bool:
     if "And" in rule:
         return all(_holds(part, data) for part in rule["And"])
+    if "Not" in rule:
+        return not _holds(rule["Not"], data)
     try:
         value = _look(data, rule["Variable"])
     except KeyError:

@@ -81,6 +81,9 @@ def runs_command(
             _print_record(record)
 
 
+_CONFIDENCE = {"A": "A, certain", "B": "B, seen in public reports", "C": "C, only likely"}
+
+
 @app.command()
 def diagnose(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run, or a job for its latest run.")] = None,
@@ -124,6 +127,9 @@ def diagnose(
         return
     out.print(Text(diagnosis.failure_class, style="bold"))
     out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
+    out.print(Text(f"confidence: {_CONFIDENCE[diagnosis.confidence]}"))
+    for other in diagnosis.rejected:
+        out.print(Text(f"not {other.failure_class}: {other.evidence} ({other.why})"), soft_wrap=True)
     if routed_by:
         out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
     for remedy in diagnosis.remedies:
