@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sagefit.job.environment import reserved
 from sagefit.job.left_out import LeftOut
+from sagefit.job.metrics import compiled
 from sagefit.job.model import FailureClass
 from sagefit.job.secrets import looks_secret
 from sagefit.job.values import as_text
@@ -81,7 +82,7 @@ def text(least: int = 0, most: int = 200, *, without: str = "") -> st.SearchStra
 
 def _is_regex(found: str) -> bool:
     try:
-        re.compile(found)
+        compiled(found)
     except re.error:
         return False
     return True

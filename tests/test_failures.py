@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import fnmatch
+import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from sagefit.failures import CLASSES, REMEDIES, TAIL_BYTES, diagnose, read_log, table
+from sagefit.cli import app
+from sagefit.failures import (
+    CLASSES,
+    OF_A_STEP,
+    REMEDIES,
+    TAIL_BYTES,
+    Diagnosis,
+    around,
+    diagnose,
+    read_log,
+    read_stream,
+    table,
+)
+from sagefit.job.processing_model import Step, StepInput, StepResources
+from sagefit.job.values import Code
 from sagefit_launcher import patterns, verdict
 from sagefit_launcher.patterns import (
     CREATE_ERROR,
@@ -279,3 +297,79 @@ def test_what_was_considered_is_kept_with_the_reason_against_it() -> None:
     assert rejected(log=skipped) == [("gpu_memory", "the script went on after it")]
     ended = ["It said CUDA out of memory. Tried to allocate 2 GiB. Reducing it", "all failed"]
     assert rejected(log=ended) == [("gpu_memory", "the script says that it goes on")]
+
+
+HEAD = ["Traceback (most recent call last):", '  File "a.py", line 3, in step', "    step()"]
+FULL_GPU = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+def test_the_lines_around_the_cause_have_host_and_rank() -> None:
+    lines = [f"step {n}" for n in range(20)]
+    cause = [f"[rank3]: \x1b[31m{line}\x1b[0m" for line in (*HEAD, FULL_GPU)]
+    logs = {"algo-1": [*lines, "ncclRemoteError"], "algo-2": [*lines, *cause, "bye\x07\r", "bye", "bye"]}
+    found = around(logs, diagnose(log=logs))
+    assert found
+    assert (found.host, found.rank, found.first + found.at, len(found.lines)) == ("algo-2", "rank3", 24, 7)
+    assert found.lines[found.at] == f"[rank3]: {FULL_GPU}"
+    assert all(line.isprintable() for line in found.lines)
+    assert found.as_json()["line"] == 24
+
+
+@pytest.mark.parametrize(
+    ("reason", "line"),
+    [
+        (None, FULL_GPU),
+        (launchers(FULL_GPU).replace("code", "gpu_memory", 1), FULL_GPU),
+        (launchers("RuntimeError: a worker went away"), "RuntimeError: a worker went away"),
+        ("AlgorithmError: , exit code: 137", None),
+    ],
+)
+def test_the_cause_is_found_in_the_log_whoever_told_it(reason: str | None, line: str | None) -> None:
+    log = ["epoch 1", *HEAD, FULL_GPU, "epoch 2", *HEAD, line or "ValueError", "x" * 3000]
+    found = around({"log": log}, diagnose(reason, log=log, utilisation={"host_memory": 99}))
+    assert (found.lines[found.at] if found else None) == line
+    assert found is None or max(map(len, found.lines)) <= 400
+    assert around({}, diagnose(reason)) is None
+
+
+def test_a_step_is_told_to_change_its_own_fields() -> None:
+    """Each field that is named exists, and hyperparameters, attempts and spot, which a step has not, are not."""
+    for name in CLASSES:
+        told = Diagnosis(name, "", None, "C", step="prepare").remedies
+        assert told
+        for field in re.findall(r"processing\[prepare\]\.([\w.<>]+)", " ".join(told)):
+            kind: Any = Step
+            for part in field.split("."):
+                if part == "<name>":
+                    kind = StepInput
+                    continue
+                assert part in kind.model_fields, field
+                kind = {"resources": StepResources, "code": Code}.get(part, kind)
+        if name in OF_A_STEP:
+            assert not re.search(r"hyperparameters\.|memory\.model|next\.|max_pending", " ".join(told))
+    assert Diagnosis("code", "", None, "C", step="prepare").remedies == REMEDIES["code"]
+
+
+def test_a_log_through_a_pipe_is_read_from_its_end() -> None:
+    many = io.BytesIO(b"step 1\n" * 2_000_000 + b"MemoryError\n")
+    lines = read_stream(many)
+    assert (lines[0], lines[-1]) == ("step 1", "MemoryError")
+    assert sum(map(len, lines)) <= TAIL_BYTES + 1_000_000
+    assert read_stream(io.BytesIO("Killed\n".encode("utf-16"))) == ["\ufeffKilled"]
+    assert read_stream(io.BytesIO(b"")) == []
+
+
+def test_diagnose_reads_any_log_through_a_pipe() -> None:
+    log = "\n".join(["epoch 1", *(f"[rank3]: {line}" for line in (*HEAD, FULL_GPU))])
+    said = CliRunner().invoke(app, ["diagnose", "-"], input=log)
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[:4] == [
+        "gpu_memory",
+        f"evidence: {FULL_GPU}",
+        "confidence: B, seen in public reports",
+        "standard input, rank3, line 5:",
+    ]
+    assert f"> 5 | [rank3]: {FULL_GPU}" in said.stdout
+    both = CliRunner().invoke(app, ["diagnose", "-", "--json", "--exit-code", "137"], input="step 1\nKilled\n")
+    found = json.loads(both.stdout)
+    assert (found["class"], found["around"]["lines"]) == ("host_memory", ["step 1", "Killed"])

@@ -68,8 +68,7 @@ def read(log: Sequence[str]) -> Iterator[Line]:
         if not text:
             continue  # an empty line of one process
         indent = len(text) - len(text.lstrip())
-        speaker = _SPEAKER.search(raw, 0, at)  # a path in a traceback may have such words, too
-        who = speaker.group() if speaker else ""
+        who = _speaker(raw, at)
         found = _FRAME.match(text)
         if found:
             frames[who] = len(found.group(1)), ""
@@ -90,6 +89,22 @@ def read(log: Sequence[str]) -> Iterator[Line]:
             yield Line(EXCEPTION, text, raw, source)
         elif not _DRAWN.match(raw):
             yield Line(EXCEPTION if _EXCEPTION.match(text) else TEXT, text, raw, indent=indent)
+
+
+def plain(line: str) -> str:
+    """A line without colours."""
+    return _COLOURS.sub("", line).rstrip()
+
+
+def speaker(line: str) -> str:
+    """Which host, rank or process says a line, by its prefix; empty where it has none."""
+    clean = plain(line)
+    return _speaker(clean, _end_of_prefixes(clean))
+
+
+def _speaker(line: str, end: int) -> str:
+    found = _SPEAKER.search(line, 0, end)  # a path in a traceback may have such words, too
+    return found.group().strip("[]<") if found else ""
 
 
 def is_exception(text: str) -> bool:

@@ -258,7 +258,12 @@ evidence, and the rule in place of a pattern: `words: memory + gpu`.
 ```console
 $ sagefit diagnose RUN
 $ sagefit diagnose --reason "AlgorithmError: , exit code: 1" --log train.log --exit-code 1 --json
+$ sagefit diagnose -
 ```
+
+`-` reads a log from standard input, such as that of `kubectl logs`: the job need not be Sagefit's, nor on AWS. The
+lines **around** the cause are shown with their numbers, the host and the rank; `around` of `--json` has them. Of a
+processing step, what to `try` are the step's own fields.
 
 **Evidence** is the line that told. **Confidence** is A for texts seen in production or in source code, B for texts of
 public reports, C for what is only likely: a SIGKILL without a word about memory, say, or words that no pattern knows.

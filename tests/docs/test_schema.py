@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from job_strategies import Spec, jobs
 from sagefit.errors import SagefitError
 from sagefit.job import Job, load_job
 from sagefit.job.load import job_files
+from sagefit.job.metrics import has_no_group, metric_problems
 from sagefit.job.model import Attempt, Resources
 from sagefit.job.schema import schema
 from sagefit.paths import ROOT
@@ -216,3 +218,13 @@ def test_what_the_schema_refuses_is_refused_as_a_file(tmp_path: Path, change: Sp
     assert not SCHEMA.is_valid(changed(VALID, change))
     with pytest.raises(SagefitError):
         load_job(str(write_job(tmp_path, change)))
+
+
+@pytest.mark.parametrize("regex", ["[+--a]", "[!--]", "[[a]", "[a||b] ([0-9]+)", "[a&&b]", "[a~~b]"])
+def test_what_a_later_python_may_read_otherwise_is_no_warning(regex: str) -> None:
+    """Python's own would name one of its files, and not the job file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job = Job.model_validate(changed(VALID, {"metrics": [{"name": "loss", "regex": regex}]}))
+        assert list(metric_problems(job)) == []
+        assert has_no_group(regex) is ("(" not in regex)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from botocore.exceptions import ClientError
 from rich.text import Text
 
 from sagefit import failures, running
@@ -81,12 +83,16 @@ def runs_command(
             _print_record(record)
 
 
+_STANDARD_INPUT = Path("-")
 _CONFIDENCE = {"A": "A, certain", "B": "B, seen in public reports", "C": "C, only likely"}
 
 
 @app.command()
 def diagnose(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run, or a job for its latest run.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN|-]", help="A run, or a job for its latest run; - for a log from standard input."),
+    ] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="The FailureReason of a training job.")] = None,
     log: Annotated[
         list[Path] | None,
@@ -98,8 +104,13 @@ def diagnose(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Say what ended an attempt, with the evidence, and what to change in the job file."""
-    given = bool(log) or any(fact is not None for fact in (reason, exit_code, secondary_status))
+    """Say what ended an attempt, with the evidence, and what to change in the job file.
+
+    Also of a job that Sagefit never saw, of any cloud: give its log with --log, or through a pipe to `diagnose -`.
+    """
+    files = [*(log or []), *([_STANDARD_INPUT] if run == "-" else [])]
+    run = None if run == "-" else run
+    given = bool(files) or any(fact is not None for fact in (reason, exit_code, secondary_status))
     if (run is not None) == given:
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
@@ -113,27 +124,59 @@ def diagnose(
         if failed and failed[-1].diagnosis:
             err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
             diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
+            logs = _logs(failed[-1].log_job, training=True)
         elif steps and steps[-1].diagnosis:
             err.print(f"processing {steps[-1].name}:")
             diagnosis = steps[-1].diagnosis
+            logs = _logs(steps[-1].processing_job, training=False)
         else:
             err.print("no attempt of this run has failed")
             return
     else:
-        logs = {str(path): failures.read_log(path) for path in log or ()}
+        logs = {"standard input" if path == _STANDARD_INPUT else str(path): _read(path) for path in files}
         diagnosis = failures.diagnose(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
+    found = failures.around(logs, diagnosis)
     if as_json:
-        print(json.dumps(diagnosis.as_json()))
+        print(json.dumps(diagnosis.as_json() | {"around": found.as_json() if found else None}))
         return
     out.print(Text(diagnosis.failure_class, style="bold"))
     out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
     out.print(Text(f"confidence: {_CONFIDENCE[diagnosis.confidence]}"))
+    if found:
+        _print_excerpt(found)
     for other in diagnosis.rejected:
         out.print(Text(f"not {other.failure_class}: {other.evidence} ({other.why})"), soft_wrap=True)
     if routed_by:
         out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
     for remedy in diagnosis.remedies:
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
+
+
+def _read(path: Path) -> list[str]:
+    """The lines of a log; those from standard input may be many, and only their end is kept."""
+    if path != _STANDARD_INPUT:
+        return failures.read_log(path)
+    if sys.stdin.isatty():
+        err.print("paste the log, then end it with Ctrl-D")
+    return failures.read_stream(sys.stdin.buffer)
+
+
+def _logs(name: str, *, training: bool) -> dict[str, list[str]]:
+    """The end of each host's log; none where they may not be read, or are gone."""
+    with contextlib.suppress(ClientError):
+        return running.tails(name) if training else running.tails(name, running.PROCESSING_LOGS)
+    return {}
+
+
+def _print_excerpt(found: failures.Excerpt) -> None:
+    """The lines around the cause, each with its number; an arrow shows the cause."""
+    who = f"{found.host}, {found.rank}" if found.rank else found.host
+    out.print(Text(f"{who}, line {found.first + found.at}:"), soft_wrap=True)
+    width = len(str(found.first + len(found.lines)))
+    for place, line in enumerate(found.lines):
+        mark = ">" if place == found.at else " "
+        style = "bold" if place == found.at else "dim"
+        out.print(Text(f"{mark} {found.first + place:>{width}} | {line}", style=style), soft_wrap=True)
 
 
 def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bool = False) -> None:

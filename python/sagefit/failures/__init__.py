@@ -4,20 +4,25 @@ The patterns are rows of ``modules/training-job/failures.json``, the same that t
 """
 
 from sagefit.failures.diagnosis import CLASSES, Diagnosis, Rejected
-from sagefit.failures.remedies import REMEDIES, REMEDIES_OF_PATTERN
-from sagefit.failures.weighing import FULL, ROOMY, TAIL_BYTES, decided, diagnose, read_log, table
+from sagefit.failures.excerpt import Excerpt, around
+from sagefit.failures.remedies import OF_A_STEP, REMEDIES, REMEDIES_OF_PATTERN
+from sagefit.failures.weighing import FULL, ROOMY, TAIL_BYTES, decided, diagnose, read_log, read_stream, table
 
 __all__ = [
     "CLASSES",
     "FULL",
+    "OF_A_STEP",
     "REMEDIES",
     "REMEDIES_OF_PATTERN",
     "ROOMY",
     "TAIL_BYTES",
     "Diagnosis",
+    "Excerpt",
     "Rejected",
+    "around",
     "decided",
     "diagnose",
     "read_log",
+    "read_stream",
     "table",
 ]

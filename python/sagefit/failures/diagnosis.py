@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from sagefit.failures.remedies import REMEDIES, REMEDIES_OF_PATTERN
+from sagefit.failures.remedies import OF_A_STEP, REMEDIES, REMEDIES_OF_PATTERN
 from sagefit.job.model import FailureClass
 
 CLASSES: tuple[str, ...] = get_args(FailureClass)
@@ -26,7 +26,8 @@ class Diagnosis:
     ``failure_class`` is one of `CLASSES`, like the keys of an attempt's ``next``. ``evidence`` is the line that shows
     the class. ``confidence`` is A (certain) to C (likely: stronger evidence replaces it). ``pattern`` is the glob that
     matched, or the rule for words ("words: memory + gpu"); None when nothing matched. ``rejected`` has the other
-    classes that something spoke for, each with why it was not believed.
+    classes that something spoke for, each with why it was not believed. ``step`` names the processing step that failed:
+    what to change are its fields then.
     """
 
     failure_class: str
@@ -34,10 +35,13 @@ class Diagnosis:
     pattern: str | None
     confidence: str
     rejected: tuple[Rejected, ...] = ()
+    step: str = ""
 
     @property
     def remedies(self) -> tuple[str, ...]:
         """What to change, the cheapest first."""
+        if self.step and self.failure_class in OF_A_STEP:
+            return tuple(text.replace("{step}", f"processing[{self.step}]") for text in OF_A_STEP[self.failure_class])
         return REMEDIES_OF_PATTERN.get(self.pattern or "", REMEDIES[self.failure_class])
 
     def as_json(self) -> dict[str, object]:

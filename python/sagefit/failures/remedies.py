@@ -53,3 +53,30 @@ _THROTTLED = (
 )
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {"*Throttling*": _THROTTLED, "*Rate exceeded*": _THROTTLED}
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
+
+OF_A_STEP: dict[str, tuple[str, ...]] = {
+    "gpu_memory": (
+        "set {step}.resources.instance_type to a type with more memory per GPU",
+        "let the step take less at once: it has no hyperparameters, but {step}.code.arguments and {step}.environment",
+    ),
+    "host_memory": (
+        "set {step}.resources.instance_type to a type with more memory",
+        "read the data in pieces, or give each instance a share: {step}.inputs.<name>.distribution: ShardedByS3Key",
+    ),
+    "shared_memory": ("share less between the step's processes: /dev/shm cannot grow",),
+    "disk": (
+        "raise {step}.resources.volume_size_gb; on types with NVMe storage it has no effect, choose a larger type",
+        "give each instance a share of the data: {step}.inputs.<name>.distribution: ShardedByS3Key",
+    ),
+    "capacity": ("set {step}.resources.instance_type to another type: a step has no attempts",),
+    "quota": (
+        "ask Service Quotas for '<type> for processing job usage'",
+        "set {step}.resources.instance_type to a type the account may use",
+    ),
+    "time": (
+        "raise {step}.resources.max_runtime",
+        "set {step}.resources.instance_type to a faster one, or raise {step}.resources.instance_count",
+    ),
+    "data": ("check {step}.inputs.<name>: the prefix exists, lies in this region, may be read",),
+}
+"""What to change about a processing step; of the other classes it is what `REMEDIES` says."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 from sagefit.failures.diagnosis import Diagnosis, Rejected
 from sagefit.failures.witnesses import WITNESSES, Known, Testimony, as_diagnosis, is_log
@@ -17,6 +18,7 @@ from sagefit_launcher.patterns import ECHO, Pattern
 
 FULL = 95.0  # percent: from here on a host's memory, a GPU's memory or a disk counts as full
 ROOMY = 80.0  # percent: below this a kill had another cause
+_CHUNK = 1_000_000  # bytes that are read of a pipe at once
 TAIL_BYTES = 4_000_000  # read from the end of a log file: earlier lines did not end the job
 
 _WIDE = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # what a file begins with that is not UTF-8
@@ -33,11 +35,27 @@ def table() -> tuple[Pattern, ...]:
 def read_log(path: Path) -> list[str]:
     """The last lines of a log file, however large it is and whatever bytes are in it."""
     with path.open("rb") as file:
-        wide = _WIDE.get(file.read(2))
+        head = file.read(2)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES) // 2 * 2)
-        lines = file.read().decode(wide or "utf-8", "replace").splitlines()
-    return lines[1:] if size > TAIL_BYTES and len(lines) > 1 else lines
+        return _lines(head, file.read(), is_cut=size > TAIL_BYTES)
+
+
+def read_stream(stream: IO[bytes]) -> list[str]:
+    """The last lines of what comes through a pipe, however much it is: no more than these are kept."""
+    head = stream.read(2)
+    kept, size = bytearray(head), len(head)
+    while chunk := stream.read(_CHUNK):
+        size += len(chunk)
+        kept += chunk
+        if len(kept) > TAIL_BYTES + _CHUNK:
+            del kept[: (len(kept) - TAIL_BYTES) // 2 * 2]
+    return _lines(head, bytes(kept), is_cut=size > len(kept))
+
+
+def _lines(head: bytes, content: bytes, *, is_cut: bool) -> list[str]:
+    lines = content.decode(_WIDE.get(head) or "utf-8", "replace").splitlines()
+    return lines[1:] if is_cut and len(lines) > 1 else lines
 
 
 def decided(

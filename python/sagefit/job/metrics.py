@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,22 @@ _EVERYWHERE = (
 """Errors in every dialect. Other errors exist only in Python, and SageMaker does not document its own dialect."""
 
 
+def compiled(regex: str) -> re.Pattern[str]:
+    """A user's regular expression as Python reads it. Raises re.error.
+
+    Python warns of what a later Python may read otherwise (``[+--a]``); its warning names a file of Python, says
+    nothing of the job file, and SageMaker has a dialect of its own.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(regex)
+
+
 def metric_problems(job: Job) -> Iterator[Problem]:
     """Metrics whose regular expression is invalid in every dialect."""
     for index, metric in enumerate(job.metrics):
         try:
-            re.compile(metric.regex)
+            compiled(metric.regex)
         except re.error as error:
             if error.msg.startswith(_EVERYWHERE):
                 at = "" if error.pos is None else f" at character {error.pos + 1}"
@@ -38,6 +50,6 @@ def metric_problems(job: Job) -> Iterator[Problem]:
 def has_no_group(regex: str) -> bool:
     """Whether ``regex`` is valid and has no group."""
     try:
-        return re.compile(regex).groups == 0
+        return compiled(regex).groups == 0
     except re.error:
         return False

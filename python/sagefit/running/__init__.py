@@ -3,12 +3,14 @@
 from sagefit.running.execution import find_run, latest_runs, running_runs, runs, start, stop
 from sagefit.running.following import watch
 from sagefit.running.ledger import read_run
-from sagefit.running.logs import last_lines
+from sagefit.running.logs import last_lines, tails
 from sagefit.running.peaks import measured
 from sagefit.running.prediction import expected
+from sagefit.running.processing import LOG_GROUP as PROCESSING_LOGS
 from sagefit.running.records import AttemptRecord, Run, RunRecord
 
 __all__ = [
+    "PROCESSING_LOGS",
     "AttemptRecord",
     "Run",
     "RunRecord",
@@ -22,5 +24,6 @@ __all__ = [
     "runs",
     "start",
     "stop",
+    "tails",
     "watch",
 ]

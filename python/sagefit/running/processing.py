@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -35,8 +36,8 @@ def read_steps(
     steps = [known.get(name) or _read(name, region) for name in jobs]
     for key, note in notes.items():
         if note.get("training_job") not in jobs:  # refused at creation
-            diagnosis = diagnose(create_error=str(note.get("evidence", "")))
             name = str(note.get("attempt", key)).removeprefix(_LABEL)
+            diagnosis = replace(diagnose(create_error=str(note.get("evidence", ""))), step=name)
             steps.append(StepRecord(_index(key), name, outcome=str(note.get("class", "")), diagnosis=diagnosis))
     return sorted(steps, key=lambda step: step.index)
 
@@ -59,7 +60,8 @@ def _read(name: str, region: str) -> StepRecord:
     cluster = job["ProcessingResources"]["ClusterConfig"]
     ml_type, count = cluster.get("InstanceType", ""), cluster.get("InstanceCount", 1)
     status = str(job["ProcessingJobStatus"])
-    diagnosis = _diagnose(job) if status in ("Failed", "Stopped") else None
+    step = _step_name(job) or f"p{_index(name)}"
+    diagnosis = replace(_diagnose(job), step=step) if status in ("Failed", "Stopped") else None
     seconds = None
     if "ProcessingEndTime" in job:
         began = job.get("ProcessingStartTime", job["ProcessingEndTime"])
@@ -69,7 +71,7 @@ def _read(name: str, region: str) -> StepRecord:
     estimated = bool(known and known.estimated)
     return StepRecord(
         index=_index(name),
-        name=_step_name(job) or f"p{_index(name)}",
+        name=step,
         instance_type=ml_type,
         instance_count=count,
         processing_job=name,
