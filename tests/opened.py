@@ -1,12 +1,13 @@
 """Run a script, and write which files of a folder it opens: ``python tests/opened.py FOLDER LIST SCRIPT [ARGUMENT...]``
 
-Modules that Python reads from its cache count as their sources.
+Modules that Python reads from its cache, or writes there (``a.cpython-311.pyc.139957``), count as their sources.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -29,8 +30,13 @@ def main() -> None:
     try:
         runpy.run_path(script, run_name="__main__")
     finally:
-        found = [importlib.util.source_from_cache(path) if path.endswith(".pyc") else path for path in sorted(opened)]
-        Path(kept).write_text("\n".join(found), encoding="utf-8")
+        Path(kept).write_text("\n".join(sorted({source(path) for path in opened})), encoding="utf-8")
+
+
+def source(path: str) -> str:
+    """The source of a file of Python's cache, or the path itself."""
+    cached = re.sub(r"(?<=\.pyc)\.\d+$", "", path)
+    return importlib.util.source_from_cache(cached) if cached.endswith(".pyc") else path
 
 
 if __name__ == "__main__":

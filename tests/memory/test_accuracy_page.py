@@ -32,3 +32,16 @@ def test_the_accuracy_page_and_the_bounds_are_up_to_date(tmp_path: Path) -> None
     ours = {Path(name) for name in opened.read_text(encoding="utf-8").splitlines() if "/.venv/" not in name}
     assert ROOT / "docs" / "accuracy.md" in ours
     assert ours - set(files(FILES, ROOT)) == set()
+
+
+def test_what_a_script_opens_is_told_with_a_cache_and_without(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("", encoding="utf-8")
+    script = tmp_path / "script.py"
+    script.write_text("import one", encoding="utf-8")
+    for _ in range(2):  # the first time Python writes its cache, then it reads it
+        opened = tmp_path.parent / f"{tmp_path.name}-opened"
+        command = [sys.executable, str(ROOT / "tests" / "opened.py"), str(tmp_path), str(opened), str(script)]
+        subprocess.run(command, check=True, env={"PYTHONPATH": str(tmp_path)})
+        found = [Path(name).name for name in opened.read_text(encoding="utf-8").splitlines()]
+        assert {*found} - {"__pycache__"} == {"one.py", "script.py"}
+    assert list((tmp_path / "__pycache__").glob("one.*.pyc"))

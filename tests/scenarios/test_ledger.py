@@ -104,8 +104,10 @@ def test_the_log_of_every_host_counts(unexplained: Cloud) -> None:
     assert told[0] == "gpu_memory"
     assert told[1] == f"evidence: {NO_MEMORY}"
     assert told[2] == "confidence: B, seen in public reports"
-    assert told[3] == "the run took it for code, by the failure reason alone"
-    assert told[4] == f"try: {REMEDIES['gpu_memory'][0]}"
+    assert told[3] == "algo-2, line 3:"
+    assert told[4:7] == ["  1 | step 10", "  2 | Traceback (most recent call last):", f"> 3 | {NO_MEMORY}"]
+    assert told[7] == "the run took it for code, by the failure reason alone"
+    assert told[8] == f"try: {REMEDIES['gpu_memory'][0]}"
 
 
 def test_the_ledger_says_what_the_run_took_it_for(unexplained: Cloud) -> None:
