@@ -18,7 +18,13 @@ import yaml
 from corpus.scoring import HERE, Text, as_text, by_itself
 
 OTHERS = HERE / "others.yaml"
-_HOME = "/".join(("", "root", ""))  # a reader of paths takes it for one of this machine
+# Folders of whoever printed a text, which a reader of paths takes for those of this machine, and what is kept.
+_FOLDERS = {
+    f"/{'root'}/": "/home/user/",
+    f"/opt/{'conda'}": "/usr/local/conda",
+    f"/opt/{'anaconda'}": "/usr/local/anaconda",
+    f"/opt/{'envs'}": "/usr/local/envs",
+}
 
 
 def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
@@ -28,11 +34,16 @@ def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
         kept["acceptable"] = row["acceptable"]
     for field in ("reason", "log", "exit_code"):
         if row.get(field) is not None:
-            given = row[field]
-            kept[field] = given.replace(_HOME, "/home/user/") if isinstance(given, str) else given
+            kept[field] = _without_folders(row[field]) if isinstance(row[field], str) else row[field]
     text = as_text(kept)
     kept["first"] = {"diagnose": text.diagnosis().failure_class, "machine": by_itself(text)}
     return kept
+
+
+def _without_folders(text: str) -> str:
+    for folder, instead in _FOLDERS.items():
+        text = text.replace(folder, instead)
+    return text
 
 
 def main() -> None:

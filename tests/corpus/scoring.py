@@ -82,7 +82,7 @@ def as_reason(text: Text) -> str:
     if not text.log:
         return f"AlgorithmError: , exit code: {code}"
     head = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "'
-    tail = '"\nCommand "/opt/conda/bin/python3.10 train.py"'
+    tail = '"\nCommand "/usr/local/bin/python3.10 train.py"'
     return f"{head}{text.log[-(KEPT - len(head) - len(tail)) :]}{tail}"
 
 
