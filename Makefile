@@ -40,8 +40,8 @@ demo: $(VENV)/.ready ## run a job that outgrows its memory and recovers, without
 examples: $(VENV)/.ready ## [ARGS=...]: run the examples on an embedded cloud of their own; ARGS=--write keeps the results
 	@$(SAGEFIT) examples $(ARGS)
 
-job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1]: plan, confirm, apply and run a job
-	@$(SAGEFIT) run "$$NAME" $(yes)
+job: $(VENV)/.ready ## NAME=<job> [CLOUD=local] [YES=1] [RESUME=<run>]: plan, confirm, apply and run a job
+	@$(SAGEFIT) run "$$NAME" $(yes) $(if $(RESUME),--resume "$$RESUME")
 
 plan: $(VENV)/.ready ## NAME=<job> [CLOUD=local]: show what a job would change
 	@$(SAGEFIT) plan "$$NAME"

@@ -10,7 +10,7 @@ import typer
 
 from sagefit import deploy, running
 from sagefit.cli.runs import follow
-from sagefit.cli.shared import JobArgument, YesOption, agreed, print_plan, target
+from sagefit.cli.shared import JobArgument, ResumeOption, YesOption, agreed, print_plan, say, target
 from sagefit.console import command, err
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
@@ -21,6 +21,7 @@ from sagefit.paths import display
 from sagefit.planning import JobPlan
 from sagefit.planning import plan as plan_of
 from sagefit.planning.rendered import check_rendered, write
+from sagefit.platform import load_platform
 
 app = typer.Typer()
 
@@ -121,10 +122,13 @@ def destroy(job: JobArgument, yes: YesOption = False) -> None:
 
 
 @app.command("run")
-def run_command(job: JobArgument, yes: YesOption = False) -> None:
+def run_command(job: JobArgument, yes: YesOption = False, resume: ResumeOption = None) -> None:
     """Render, plan, apply, start and watch one job: what `make job` calls."""
     where, job_plan = target(), _plan(job)
     name = job_plan.job.name
+    before = running.find_run(resume) if resume else None
+    if before:
+        running.resumable(job_plan.job, load_platform(job_plan.job.platform), before, say)
     with deploy.job_terraform(job_plan.job, where).held():
         planned = deploy.plan_job(job_plan, where)
         if agreed(planned.plan, f"{planned.where}; {planned.worst_case}", yes=yes):
@@ -132,7 +136,7 @@ def run_command(job: JobArgument, yes: YesOption = False) -> None:
             err.print(f"{name} applied")
         else:
             err.print(f"{name} is up to date")
-    run = running.start(planned.job, planned.platform)
+    run = running.start(planned.job, planned.platform, resume=before, tell=say)
     err.print(f"run {run.name} started")
     follow(run, where, job_plan)
 

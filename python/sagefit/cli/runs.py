@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from rich.text import Text
 
 from sagefit import failures, running
-from sagefit.cli.shared import JobArgument, target
+from sagefit.cli.shared import JobArgument, ResumeOption, say, target
 from sagefit.cloud import differences
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
@@ -30,11 +30,12 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run, or a job
 
 
 @app.command()
-def start(job: JobArgument) -> None:
+def start(job: JobArgument, resume: ResumeOption = None) -> None:
     """Start a run of an applied job and print its name."""
     target()
     loaded = load_job(job)
-    print(running.start(loaded, load_platform(loaded.platform)).name)
+    before = running.find_run(resume) if resume else None
+    print(running.start(loaded, load_platform(loaded.platform), resume=before, tell=say).name)
 
 
 @app.command()
@@ -54,6 +55,7 @@ def stop(run: RunArgument) -> None:
     found = running.find_run(run)
     stopped = running.stop(found)
     err.print(f"{found.name} stopped" + "".join(f"; {name} is stopping" for name in stopped))
+    _print_how_to_go_on(found, _plan(found, run), "start")
 
 
 @app.command("runs")
@@ -115,7 +117,7 @@ def diagnose(
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
         )
-    routed_by = None
+    routed_by, record = None, None
     if run is not None:
         target()
         record = running.read_run(running.find_run(run))
@@ -150,6 +152,8 @@ def diagnose(
         out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
     for remedy in diagnosis.remedies:
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
+    if record and record.is_over and not record.succeeded:
+        _print_how_to_go_on(record.run, _plan(record.run, run), "run")
 
 
 def _read(path: Path) -> list[str]:
@@ -203,7 +207,15 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
             err.print("the end of its log:")
             for line in lines:
                 err.print(Text(f"  {line}"), soft_wrap=True)
+        _print_how_to_go_on(run, job_plan, "run")
         raise typer.Exit(FAILED)
+
+
+def _print_how_to_go_on(run: Run, job_plan: JobPlan | None, verb: str) -> None:
+    """Say how a new run begins where this one ended: if it left checkpoints that a run of its job reads."""
+    if job_plan and not job_plan.job.tuning and (kept := running.left_by(run)):
+        how = command(verb, job_plan.job.reference, "--resume", run.name)
+        say(f"its checkpoints ({kept}) are kept. A run that begins with them: {how}")
 
 
 def _print_record(record: RunRecord) -> None:

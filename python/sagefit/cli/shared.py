@@ -13,12 +13,21 @@ from sagefit.target import Target, activate
 from sagefit.terraform import Plan, Terraform
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A name in jobs/ or the path of a job file.")]
+ResumeOption = Annotated[
+    str | None,
+    typer.Option("--resume", metavar="RUN", help="Begin with a copy of the checkpoints of RUN, or of a job's latest."),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before applying.")]
 
 
 def target() -> Target:
     """The cloud of this command, with the environment pointing at it."""
     return activate(cloud_name())
+
+
+def say(words: str) -> None:
+    """A line of progress."""
+    err.print(words, markup=False, soft_wrap=True)
 
 
 def agreed(saved: Plan, where: str, *, yes: bool) -> bool:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -25,27 +23,6 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _STAMPED = re.compile(r"(?P<job>.+)-\d{6}-\d{6}")
-
-
-def start(job: Job, platform: Platform | None = None) -> Run:
-    """Start a run of an applied job with one call; the state machine does the rest.
-
-    Without ``platform``, it is read from AWS. Raises SagefitError when the job or its platform was never applied.
-    """
-    platform = platform or load_platform(job.platform)
-    while True:
-        name = f"{job.name}-{datetime.now(timezone.utc):%y%m%d-%H%M%S}"
-        try:
-            step_functions().start_execution(stateMachineArn=platform.state_machine_arn(job.name), name=name)
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code == "ExecutionAlreadyExists":  # another run of this very second has the name
-                time.sleep(1)
-                continue
-            if code == "StateMachineDoesNotExist":
-                raise _not_applied(job, platform) from error
-            raise
-        return Run(name, job.name, platform)
 
 
 def find_run(reference: str) -> Run:
@@ -183,10 +160,3 @@ def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
         if re.fullmatch(rf"{re.escape(run.name)}-\d+[a-z]?", attempt_job(summary["TrainingJobName"]))
     ]
     return sorted(own, key=lambda s: (attempt_index(s["TrainingJobName"]), s["TrainingJobName"]))
-
-
-def _not_applied(job: Job, platform: Platform) -> SagefitError:
-    return SagefitError(
-        f"{job.name} is not applied on the platform {platform.name}",
-        hint=f"apply it: {command('plan', job.reference)}, then {command('apply', job.reference)}",
-    )

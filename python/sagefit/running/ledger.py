@@ -58,6 +58,7 @@ def read_run(
         execution.get("error", ""),
         execution.get("cause", ""),
         read_steps(run.name, run.platform.region, of_steps, steps or {}),
+        _resumes(execution.get("input") or ""),
     )
 
 
@@ -83,6 +84,15 @@ def _linked(attempts: list[AttemptRecord]) -> list[AttemptRecord]:
             step = "tried again" if after.index == attempt.index else f"on to {after.name}"
         linked.append(replace(attempt, started_by=why, next_step=step))
     return linked
+
+
+def _resumes(given: str) -> str:
+    """The run whose checkpoints a run began with, from the input of its execution."""
+    try:
+        found = json.loads(given).get("resumes", "")
+    except (ValueError, AttributeError):  # of a schedule, or of somebody else
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _notes(text: str) -> dict[str, dict[str, Any]]:

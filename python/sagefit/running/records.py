@@ -137,7 +137,10 @@ class AttemptRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run with its attempts. ``status`` is the execution's: RUNNING, SUCCEEDED, FAILED, ABORTED or TIMED_OUT."""
+    """A run with its attempts. ``status`` is the execution's: RUNNING, SUCCEEDED, FAILED, ABORTED or TIMED_OUT.
+
+    ``resumes`` is the name of the run whose checkpoints this one began with; empty if it began from the beginning.
+    """
 
     run: Run
     status: str
@@ -147,6 +150,7 @@ class RunRecord:
     error: str = ""
     cause: str = ""
     steps: list[StepRecord] = field(default_factory=list)
+    resumes: str = ""
 
     @property
     def is_over(self) -> bool:

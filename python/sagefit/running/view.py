@@ -51,6 +51,8 @@ def ledger(record: RunRecord) -> Table:
 
 def story(record: RunRecord) -> Iterator[Text]:
     """Of each attempt why it was made, what ended it, and what came next."""
+    if record.resumes:
+        yield Text(f"began with the checkpoints of {record.resumes}")
     for step in record.steps:
         if step.diagnosis:
             yield Text(f"p{step.index} processing {step.name}", style="bold")
@@ -156,6 +158,7 @@ def as_json(record: RunRecord) -> dict[str, Any]:
         "started": record.started.isoformat(),
         "ended": record.ended.isoformat() if record.ended else None,
         "error": record.error,
+        **({"resumes": record.resumes} if record.resumes else {}),
         **({"steps": [_job_json(step) for step in record.steps]} if record.steps else {}),
         "attempts": [_job_json(attempt) for attempt in record.attempts],
     }

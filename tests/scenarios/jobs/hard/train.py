@@ -1,4 +1,7 @@
-"""Counts to six with a checkpoint at every step; the first attempt runs into the trouble its run is named for."""
+"""Counts to six with a checkpoint at every step; the first attempt runs into the trouble its run is named for.
+
+A run that is not named for any hangs, unless it began with the checkpoints of another.
+"""
 
 import json
 import os
@@ -13,9 +16,11 @@ LIMIT_MIB = 400  # more than the host has, less than would harm the machine
 root = Path(os.environ["SAGEFIT_ML_ROOT"])
 checkpoint = root / "checkpoints" / "step.json"
 _, date, number, _ = os.environ["TRAINING_JOB_NAME"].split("-")
-trouble = TROUBLES[int(number)] if date.startswith("00") else "hangs"
+named = date.startswith("00")
+trouble = TROUBLES[int(number)] if named else "hangs"
 first = os.environ["SAGEFIT_ATTEMPT"] == "first"
 start = json.loads(checkpoint.read_text()) if checkpoint.exists() else 0
+goes_on = start and (trouble == "interrupted" or not named)
 print(f"starts at step {start}", flush=True)
 
 
@@ -40,7 +45,7 @@ def run_into(trouble: str) -> None:
 
 
 for step in range(start, STEPS):
-    if first and step == TROUBLE_AT and not (trouble == "interrupted" and start):
+    if first and step == TROUBLE_AT and not goes_on:
         time.sleep(1.5)  # checkpoints are synchronised every second
         run_into(trouble)
     scratch = checkpoint.with_suffix(".new")
