@@ -131,6 +131,50 @@ def test_the_fullest_host_counts() -> None:
     assert reports.utilisation([{"host_memory": {"peak_bytes": 5, "limit_bytes": None}, "disks": [{}]}]) == {}
 
 
+def saved(seconds: float, at: float | None, files: int | None = None) -> dict[str, Any]:
+    model = None if files is None else {"files": files, "bytes": files}
+    return {"seconds": seconds, "checkpoints": {"files": 1, "bytes": 1, "saved_seconds": at}, "model": model}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "kept", "lost"),
+    [
+        ([saved(100, 70)], True, 30),
+        ([saved(100, None)], True, 100),
+        ([saved(100, 70)], False, 100),  # a folder that nothing brings to S3
+        ([saved(100, 70), saved(110, None)], True, 40),
+        ([saved(100, 101)], True, 0),
+        ([{"seconds": 100}], True, None),  # of an older launcher
+        ([], True, None),
+    ],
+)
+def test_what_came_after_the_last_checkpoint_is_lost(hosts: list[Any], kept: bool, lost: float | None) -> None:
+    assert reports.lost_seconds(hosts, kept=kept) == lost
+
+
+def test_a_model_of_one_host_is_a_model() -> None:
+    assert reports.has_model([saved(1, 1, 0), saved(1, 1, 1)])
+    assert not reports.has_model([saved(1, 1, 0), saved(1, 1)])
+    assert reports.has_model([saved(1, 1)])
+    assert reports.has_model([])
+
+
+def test_the_ledger_tells_what_was_lost_and_that_a_model_is_empty() -> None:
+    failed = attempt(outcome="code", usd=0.4, billable_seconds=200, lost_seconds=50.0, interruptions=2)
+    unpriced = attempt(outcome="code", usd=None, estimated_usd=0.1, billable_seconds=100, lost_seconds=50.0)
+    quick = attempt(outcome="code", usd=0.4, billable_seconds=200, lost_seconds=0.4)
+    done = attempt(outcome="completed", model="s3://a/model.tar.gz", model_is_empty=True)
+    record = RunRecord(RUN, "SUCCEEDED", datetime.now(timezone.utc), None, [failed, unpriced, quick, done])
+    told = [str(line) for line in view.story(record)]
+    assert [line for line in told if "lost" in line] == [
+        "  lost: 50 s of training after its last checkpoint, 0.1000 USD",
+        "  lost: 50 s of training after its last checkpoint, ~0.0500 USD",
+    ]
+    assert "  interrupted 2 times: SageMaker started it again" in told
+    assert "model: empty, the script wrote nothing to SM_MODEL_DIR: s3://a/model.tar.gz" in view.results(record)
+    assert [each["lost_usd"] for each in view.as_json(record)["attempts"]] == [0.1, 0.05, pytest.approx(0.0008), None]
+
+
 def attempt(**changes: Any) -> AttemptRecord:
     own: dict[str, Any] = {
         "index": 0,

@@ -109,16 +109,6 @@ def test_a_refusal_names_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None
     assert "s3:GetObject, s3:PutObject and s3:DeleteObject on checkpoints/jobs/tune/*" in told.value.hint
 
 
-@pytest.mark.usefixtures("bucket")
-def test_there_may_be_none_or_they_may_not_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resuming.left_by(OLD)
-    assert resuming.left_by(Run("tune-1", "tune", PLATFORM)) is None
-    elsewhere = PLATFORM.model_copy(
-        update={"buckets": PLATFORM.buckets.model_copy(update={"checkpoints": "not-there"})}
-    )
-    assert resuming.left_by(Run(OLD.name, "tune", elsewhere)) is None
-
-
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [

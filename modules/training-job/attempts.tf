@@ -69,6 +69,7 @@ locals {
     { name = "sagefit:host_memory_peak_gib", regex = "\\[sagefit\\].* host_memory_peak_gib=([0-9.]+)" },
     { name = "sagefit:host_memory_percent", regex = "\\[sagefit\\].* host_memory_percent=([0-9.]+)" },
     { name = "sagefit:gpu_memory_percent", regex = "\\[sagefit\\].* gpu_memory_percent=([0-9.]+)" },
+    { name = "sagefit:unsaved_seconds", regex = "\\[sagefit\\].* unsaved_seconds=([0-9.]+)" },
   ]
   _metric_definitions = concat(local._launcher_metrics, var.metric_definitions)
 

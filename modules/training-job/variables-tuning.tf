@@ -47,7 +47,7 @@ variable "tuning" {
 
   validation {
     condition     = var.tuning == null || length(var.metric_definitions) + length(local._launcher_metrics) <= local._limits["tuning.metrics"].most
-    error_message = "metric_definitions: a tuning job takes ${local._limits["tuning.metrics"].most} (DG), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
+    error_message = "metric_definitions: a tuning job takes ${local._limits["tuning.metrics"].most} (DG), of which a script job uses 4 for the launcher's metrics. Give fewer."
   }
 
   validation {

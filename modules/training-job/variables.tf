@@ -142,7 +142,7 @@ variable "metric_definitions" {
 
   validation {
     condition     = length(var.metric_definitions) + length(local._launcher_metrics) <= local._limits["metrics"].most
-    error_message = "metric_definitions: at most ${local._limits["metrics"].most} (API), of which a script job uses 3 for the launcher's memory metrics. Give fewer."
+    error_message = "metric_definitions: at most ${local._limits["metrics"].most} (API), of which a script job uses 4 for the launcher's metrics. Give fewer."
   }
 
   validation {

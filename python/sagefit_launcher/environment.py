@@ -40,6 +40,7 @@ class Job(NamedTuple):
     settings: dict[str, str]  # hyperparameters that are meant for SageMaker's toolkits, not for the script
     channels: dict[str, Any]
     checkpoints: Path
+    keeps_checkpoints: bool  # SageMaker brings what is there to S3
 
     @property
     def first_host(self) -> str:
@@ -78,6 +79,7 @@ def read_job(root: Path) -> Job:
         settings={key: value for key, value in raw.items() if key.startswith((TOOLKIT, OBJECTIVE))},
         channels={name: value for name, value in channels.items() if name not in HIDDEN},
         checkpoints=_checkpoints(root) / _trial(raw),
+        keeps_checkpoints=bool(_read(root, "checkpointconfig.json")),
     )
 
 

@@ -14,12 +14,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import cuda_compat, environment, evidence, patterns, report, torchrun, verdict
+from . import cuda_compat, environment, evidence, patterns, report, saves, torchrun, verdict
 from .process import Console, Ended, Program
 from .recorder import Recorder
 from .stop import Deadline, Stop
 from .torch_peaks import TorchPeaks
 
+CONTAINER = "/opt/ml"  # where SageMaker has a container's files
 CANNOT_START = Ended(2, None)
 REPORT_WAIT = 5.0  # seconds for the report before to be written
 LONGEST_QUOTE = 500  # characters of what another program said, to leave room for the advice
@@ -28,7 +29,7 @@ LONGEST_QUOTE = 500  # characters of what another program said, to leave room fo
 def main(command_line: Sequence[str] | None = None) -> int:
     """Runs the job described by the configuration files and returns the script's exit code."""
     options = _options(command_line)
-    root = Path(os.environ.get("SAGEFIT_ML_ROOT") or "/opt/ml")
+    root = Path(os.environ.get("SAGEFIT_ML_ROOT") or CONTAINER)
     run = _Run(root, options.entry_point, options.isolated)
     try:
         return run.run(options.arguments)
@@ -55,6 +56,7 @@ class _Run:
         self._reporting = threading.Lock()
         self._job: environment.Job | None = None
         self._recorder: Recorder | None = None
+        self._model: dict[str, int] | None = None
         self._started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def run(self, arguments: Sequence[str]) -> int:
@@ -83,7 +85,9 @@ class _Run:
         variables.update(torch.variables(variables["PYTHONPATH"]))
         program = Program(command, job.code, variables, self._console, wrapper=wrapper)
         self._stop.watch(program)
-        recorder = self._recorder = Recorder(program.pid, self._root, torch, self._console, self._report)
+        recorder = self._recorder = Recorder(
+            program.pid, self._root, job.checkpoints, job.keeps_checkpoints, torch, self._console, self._report
+        )
         recorder.start()
         ended = program.wait()
         self._deadline.begin(ended.exit_code)
@@ -93,6 +97,10 @@ class _Run:
                 return self.fail(ended, *self._judge(ended, program, recorder))
             report.release(self._root)
             recorder.close()
+            made = saves.look(self._root / "model")
+            self._model = {"files": made.files, "bytes": made.bytes}
+            if not made.files and job.host == job.first_host:
+                self._console.line("[sagefit] look again: the script ended well, and wrote nothing to SM_MODEL_DIR")
             self._report(ended)
             return 0
         finally:
@@ -116,7 +124,8 @@ class _Run:
         return ended.exit_code
 
     def _judge(self, ended: Ended, program: Program, recorder: Recorder) -> tuple[str, str]:
-        lines = [*program.last_lines, *self._own_words()]
+        # Where the container's folder lies elsewhere, its name is what the patterns know.
+        lines = [line.replace(str(self._root), CONTAINER) for line in (*program.last_lines, *self._own_words())]
         failure_class, words = verdict.judge(self._entry_point, ended, lines, recorder, self._stop.requested)
         failure_class, words = evidence.weigh(failure_class, words, ended, recorder)
         hint = evidence.network_hint(words, lines) if self._isolated else ""
@@ -162,6 +171,7 @@ class _Run:
             "class": failure_class,
             "evidence": words,
             "started": self._started,
+            "model": self._model,
             **(self._recorder.summary() if self._recorder else report.NOTHING),
         }
         if not self._reporting.acquire(timeout=REPORT_WAIT):

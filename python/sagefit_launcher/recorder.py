@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import memory, report, volumes
+from . import memory, report, saves, volumes
 from .gpus import Gpus
 from .process import Console
 from .torch_peaks import TorchPeaks
@@ -23,6 +23,7 @@ PRINT_EVERY = 30.0  # seconds between two metric lines
 NEAR = 0.85  # this share of the limit is close enough for a kill to have been for memory
 FULL = 0.95  # from this share on memory is at its limit: a failure that nothing explains was for it
 RECENT = 2.0  # seconds before the end that count for it
+LOOK_SHARE = 0.1  # of the time may be spent on looking for checkpoints
 LINGER = 5.0  # seconds to wait for a sample: a file system may not answer any more
 
 
@@ -53,9 +54,20 @@ class Recorder:
     """Records what one program uses, from start to end."""
 
     def __init__(
-        self, program: int, root: Path, torch: TorchPeaks, console: Console, write: Callable[[], None]
+        self,
+        program: int,
+        root: Path,
+        checkpoints: Path,
+        kept: bool,
+        torch: TorchPeaks,
+        console: Console,
+        write: Callable[[], None],
     ) -> None:
         self._program = program
+        self._checkpoints = checkpoints
+        self._are_kept = kept  # for another attempt
+        self._saved: dict[str, Any] = dict(report.NOTHING["checkpoints"])
+        self._look_at = 0.0
         self._console = console
         self._write = write
         self._torch = torch
@@ -90,6 +102,8 @@ class Recorder:
         self._thread.join(LINGER)
         if self._thread.is_alive():
             return
+        self._look_at = 0.0
+        self._look()
         self._sample_spaces(self._seconds)  # the end of the program, however long its output took to end
         peak = memory.children_peak()
         if peak > max(self._host.peak, self._others_peak):
@@ -148,6 +162,7 @@ class Recorder:
             "gpus": self._gpus.peaks(),
             "torch": self._torch.read(),
             "samples": list(self._samples),
+            "checkpoints": self._saved,
         }
 
     def print(self) -> None:
@@ -155,7 +170,9 @@ class Recorder:
         highest, self._highest_printed = self._highest_printed, 0
         percent = self._gpus.highest_percent()
         highest = highest or self._host.now
-        self._console.line(report.metric_line(highest, self._host.peak, self._limit.size, percent))
+        saved = self._saved["saved_seconds"] if self._are_kept else None
+        unsaved = max(0.0, self._now() - (saved or 0.0))
+        self._console.line(report.metric_line(highest, self._host.peak, self._limit.size, percent, unsaved))
 
     def _kernel_kills(self) -> int:
         return memory.group_kills(self._groups) - self._kills
@@ -175,6 +192,7 @@ class Recorder:
             self._sample()
             now = time.monotonic()
             pause = max(EVERY, 20 * (now - before))
+            self._look()
             if now - written >= REPORT_EVERY:
                 self._write()
                 written = now
@@ -210,6 +228,18 @@ class Recorder:
             if space:
                 gauge.total = space.total
                 gauge.add(seconds, space.used)
+
+    def _look(self) -> None:
+        """Looks when the script last saved, and less often where that takes long."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        found = saves.look(self._checkpoints)
+        self._look_at = now + max(KEEP_EVERY, (time.monotonic() - now) / LOOK_SHARE)
+        at = now - self._started - found.age
+        # What was there before the script began is of an earlier attempt.
+        saved = round(at, 1) if found.files and at > 0 else None
+        self._saved = {"files": found.files, "bytes": found.bytes, "saved_seconds": saved}
 
     def _remember(self, used: int) -> None:
         self._host.add(self._now(), used)

@@ -17,6 +17,9 @@
   ``peak_allocated_bytes``, ``peak_reserved_bytes``, as ``torch.cuda`` tells them.
 - ``samples``: the last 60, a second or more apart: ``seconds``, ``host_bytes`` (the highest since the one before),
   ``shm_bytes``, ``disk_bytes`` and ``gpu_bytes`` (in the order of ``disks`` and ``gpus``).
+- ``checkpoints``: ``files`` and ``bytes`` in their folder, and ``saved_seconds``: when the script last wrote one, in
+  seconds since it began (null: it wrote none).
+- ``model``: ``files`` and ``bytes`` in the folder of the model once the script has ended well, else null.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ NOTHING: dict[str, Any] = {
     "gpus": [],
     "torch": [],
     "samples": [],
+    "checkpoints": {"files": 0, "bytes": 0, "saved_seconds": None},
 }
 RESERVE = 256 * 1024  # bytes
 LONGEST_OWN = 1024**2  # bytes that are read of what a script wrote there itself
@@ -52,13 +56,14 @@ _FAILURE, _RESERVED = "output/failure", "output/.sagefit-reserve"
 LONGEST_FAILURE = 900  # characters; SageMaker cuts FailureReason at 1024 and adds words of its own
 
 
-def metric_line(used: int, peak: int, limit: int | None, gpu_percent: float | None) -> str:
+def metric_line(used: int, peak: int, limit: int | None, gpu_percent: float | None, unsaved: float) -> str:
     """One line for the metric definitions of the job. A metric that is not known is not printed."""
     parts = [f"host_memory_gib={used / GIB:.3f}", f"host_memory_peak_gib={peak / GIB:.3f}"]
     if limit:
         parts.append(f"host_memory_percent={100 * used / limit:.1f}")
     if gpu_percent is not None:
         parts.append(f"gpu_memory_percent={gpu_percent:.1f}")
+    parts.append(f"unsaved_seconds={unsaved:.1f}")
     return "[sagefit] " + " ".join(parts)
 
 

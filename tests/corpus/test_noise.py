@@ -40,7 +40,7 @@ Root Cause (first observed failure):
   rank      : 3 (local_rank: 3)
   exitcode  : 1 (pid: 412)
   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html""".splitlines()
-METRIC_LINE = report.metric_line(2**29, 2**30, 2**31, 12.5)
+METRIC_LINE = report.metric_line(2**29, 2**30, 2**31, 12.5, 12.5)
 BAR = [f"{n:3}%|{'#' * (n // 10):10}| {n}/100 [00:01<00:10, 9.1it/s]" for n in range(40)]
 
 

@@ -51,6 +51,8 @@ def test_the_first_attempt_is_killed_and_the_second_succeeds(world: World) -> No
     assert "signal 9" in first["evidence"]
     assert (second["name"], second["outcome"]) == ("streaming", "completed")
     assert second["host_peak_gib"] < first["host_peak_gib"]
+    assert 0 <= first["lost_seconds"] <= first["billable_seconds"]
+    assert (second["lost_seconds"], second["model_is_empty"]) == (None, False)
 
 
 def test_the_ledger_the_metric_and_the_model_are_printed(world: World) -> None:

@@ -78,7 +78,7 @@ def test_gpus_are_recorded(watched: Container, source: str) -> None:
         {"index": 0, "peak_bytes": first * MIB, "script_peak_bytes": None, **rest},
         {"index": 1, "peak_bytes": second * MIB, "script_peak_bytes": own, **rest},
     ]
-    assert f" gpu_memory_percent={100 * second / total:.1f}\n" in outcome.stdout
+    assert f" gpu_memory_percent={100 * second / total:.1f} " in outcome.stdout
     last = 5 if source == "nvidia-smi" else second  # the stand-in's figure goes up and down
     assert outcome.report["samples"][-1]["gpu_bytes"] in ([first * MIB, last * MIB], [first * MIB, second * MIB])
 

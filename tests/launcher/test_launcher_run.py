@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -15,7 +16,7 @@ from .conftest import ARCHIVE, PYTHON, Container
 
 METRIC_LINE = re.compile(
     r"^\[sagefit\] host_memory_gib=\d+\.\d{3} host_memory_peak_gib=\d+\.\d{3} host_memory_percent=\d+\.\d"
-    r"( gpu_memory_percent=\d+\.\d)?$",
+    r"( gpu_memory_percent=\d+\.\d)? unsaved_seconds=\d+\.\d$",
     re.MULTILINE,
 )
 SHOW = "import json, os, sys; print('RESULT' + json.dumps([sys.argv[1:], dict(os.environ), os.getcwd()]))"
@@ -108,6 +109,57 @@ def test_a_run_that_succeeds(container: Container) -> None:
         assert set(sample) == {"seconds", "host_bytes", "shm_bytes", "disk_bytes", "gpu_bytes"}
         assert (len(sample["disk_bytes"]), sample["gpu_bytes"]) == (len(report["disks"]), [])
     assert max(sample["host_bytes"] for sample in report["samples"]) > 64 * 1024**2
+
+
+SAVES = """
+import os, pathlib, time
+folder = pathlib.Path(os.environ["SM_CHECKPOINT_DIR"])
+time.sleep(0.5)
+(folder / "epoch-2").mkdir()
+(folder / "epoch-2" / "step.pt").write_bytes(bytes(100))
+os.symlink("/etc/hosts", folder / "link")
+os.mkfifo(folder / "pipe")
+time.sleep(1)
+raise ValueError("no such column")
+"""
+
+
+def test_the_report_tells_when_the_script_last_saved(container: Container) -> None:
+    before = container.root / "checkpoints" / "of an earlier attempt"
+    before.parent.mkdir()
+    before.write_bytes(bytes(10))
+    os.utime(before, (0, 0))
+    container.config("checkpointconfig", {"LocalPath": "/opt/ml/checkpoints"})
+    outcome = container.run(SAVES)
+    report = outcome.report
+    found = report["checkpoints"]
+    unsaved = float(re.findall(r"unsaved_seconds=([0-9.]+)", outcome.stdout)[-1])
+    assert 0.9 < unsaved < report["seconds"] - 0.3
+    assert (found["files"], found["bytes"]) == (2, 110)
+    assert 0.4 < found["saved_seconds"] <= report["seconds"] - 0.9
+    assert report["model"] is None
+
+
+def test_what_earlier_attempts_saved_is_not_this_ones(container: Container) -> None:
+    before = container.root / "checkpoints" / "step.pt"
+    before.parent.mkdir()
+    before.write_bytes(bytes(10))
+    report = container.run("raise ValueError('no such column')").report
+    assert report["checkpoints"] == {"files": 1, "bytes": 10, "saved_seconds": None}
+
+
+def test_a_folder_that_is_not_kept_saves_nothing(container: Container) -> None:
+    outcome = container.run(SAVES)
+    assert outcome.report["checkpoints"]["saved_seconds"] > 0.4
+    assert float(re.findall(r"unsaved_seconds=([0-9.]+)", outcome.stdout)[-1]) > 1.4
+
+
+@pytest.mark.parametrize(("script", "files"), [("open(os.environ['SM_MODEL_DIR'] + '/w', 'w').write('x')", 1), ("", 0)])
+def test_a_script_that_ends_well_without_a_model_is_told_so(container: Container, script: str, files: int) -> None:
+    outcome = container.run(f"import os\n{script}\nprint('saved the model')")
+    assert outcome.exit_code == 0
+    assert outcome.report["model"] == {"files": files, "bytes": files}
+    assert ("[sagefit] look again: the script ended well, and wrote nothing to SM_MODEL_DIR" in outcome.stdout) != files
 
 
 def test_the_second_host_has_a_report_of_its_own(container: Container) -> None:

@@ -65,6 +65,7 @@ def test_an_interrupted_spot_job_goes_on_in_the_middle(hard: Cloud) -> None:
     assert (put_out["attempts"], put_out["attempt"]) == ({}, "first")
     said = lines(hard, f"{name}-0")
     assert [line for line in said if line.startswith("starts")] == ["starts at step 0", "starts at step 3"]
+    assert "interrupted 1 time: SageMaker started it again" in hard.sagefit("runs", name).out
 
 
 @FULL

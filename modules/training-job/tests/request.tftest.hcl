@@ -95,15 +95,15 @@ run "a_script_runs_under_the_launcher" {
     error_message = "code and launcher are channels"
   }
   assert {
-    condition     = [for m in output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions : m.Name] == ["sagefit:host_memory_peak_gib", "sagefit:host_memory_percent", "sagefit:gpu_memory_percent"]
-    error_message = "the launcher's memory metrics are always read"
+    condition     = [for m in output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions : m.Name] == ["sagefit:host_memory_peak_gib", "sagefit:host_memory_percent", "sagefit:gpu_memory_percent", "sagefit:unsaved_seconds"]
+    error_message = "the launcher's metrics are always read"
   }
   # A regular expression must find the line that the launcher prints.
   assert {
     condition = [
       for m in output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions :
-      regex(m.Regex, "[sagefit] host_memory_gib=0.431 host_memory_peak_gib=0.502 host_memory_percent=84.2 gpu_memory_percent=7")[0]
-    ] == ["0.502", "84.2", "7"]
+      regex(m.Regex, "[sagefit] host_memory_gib=0.431 host_memory_peak_gib=0.502 host_memory_percent=84.2 gpu_memory_percent=7 unsaved_seconds=12.5")[0]
+    ] == ["0.502", "84.2", "7", "12.5"]
     error_message = "each metric reads its own number"
   }
 }
@@ -217,7 +217,7 @@ run "an_image_of_ones_own_with_the_name_of_an_algorithm_sends_metrics" {
   }
 
   assert {
-    condition     = length(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions) == 4
+    condition     = length(output.definition.States["first: submit"].Parameters.AlgorithmSpecification.MetricDefinitions) == 5
     error_message = "the registry is not SageMaker's"
   }
 }

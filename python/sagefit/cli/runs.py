@@ -117,7 +117,7 @@ def diagnose(
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
         )
-    routed_by, record = None, None
+    routed_by, record, lost = None, None, ""
     if run is not None:
         target()
         record = running.read_run(running.find_run(run))
@@ -126,7 +126,7 @@ def diagnose(
         if failed and failed[-1].diagnosis:
             err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
             diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
-            logs = _logs(failed[-1].log_job, training=True)
+            logs, lost = _logs(failed[-1].log_job, training=True), view.lost(failed[-1])
         elif steps and steps[-1].diagnosis:
             err.print(f"processing {steps[-1].name}:")
             diagnosis = steps[-1].diagnosis
@@ -148,6 +148,8 @@ def diagnose(
         _print_excerpt(found)
     for other in diagnosis.rejected:
         out.print(Text(f"not {other.failure_class}: {other.evidence} ({other.why})"), soft_wrap=True)
+    if lost:
+        out.print(Text(f"lost: {lost}"), soft_wrap=True)
     if routed_by:
         out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
     for remedy in diagnosis.remedies:
@@ -212,10 +214,10 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
 
 
 def _print_how_to_go_on(run: Run, job_plan: JobPlan | None, verb: str) -> None:
-    """Say how a new run begins where this one ended: if it left checkpoints that a run of its job reads."""
-    if job_plan and not job_plan.job.tuning and (kept := running.left_by(run)):
+    """Say how a new run begins where this one ended, if its job keeps checkpoints. AWS is not asked for them."""
+    if job_plan and job_plan.job.resources.checkpoints and not job_plan.job.tuning:
         how = command(verb, job_plan.job.reference, "--resume", run.name)
-        say(f"its checkpoints ({kept}) are kept. A run that begins with them: {how}")
+        say(f"to begin a run with its checkpoints: {how}")
 
 
 def _print_record(record: RunRecord) -> None:

@@ -24,7 +24,7 @@ CODE_CHANNELS = 2
 """Inputs that Sagefit adds to a job with code: the code and the launcher."""
 LAUNCHER_ARGUMENTS = 4
 """What the launcher is told before the script's own arguments, and one more in an isolated container."""
-_LAUNCHER_METRICS = 3
+_LAUNCHER_METRICS = 4
 LONGEST_SPOT_WAIT = 3600
 """Of a built-in algorithm without checkpoints (SageMaker guide, managed spot training)."""
 _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (API)"}

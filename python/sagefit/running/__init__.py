@@ -8,7 +8,7 @@ from sagefit.running.peaks import measured
 from sagefit.running.prediction import expected
 from sagefit.running.processing import LOG_GROUP as PROCESSING_LOGS
 from sagefit.running.records import AttemptRecord, Run, RunRecord
-from sagefit.running.resuming import left_by, resumable
+from sagefit.running.resuming import resumable
 from sagefit.running.starting import start
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "find_run",
     "last_lines",
     "latest_runs",
-    "left_by",
     "measured",
     "read_run",
     "resumable",

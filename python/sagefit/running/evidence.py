@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -40,18 +40,18 @@ def ended_as(job: Mapping[str, Any]) -> str:
     return secondary if found and found.failure_class != "stopped" else NEVER_STARTED
 
 
-def diagnosis_of(job: Mapping[str, Any], output: str) -> Diagnosis:
-    """Why a training job, as DescribeTrainingJob tells of it, did not complete.
+def diagnosis_of(job: Mapping[str, Any], read: Callable[[], list[reports.Report]]) -> Diagnosis:
+    """Why a training job, as DescribeTrainingJob tells of it, did not complete; ``read`` gets the reports of its hosts.
 
     If AWS's own message decides, no call is made. Otherwise there are at most 2 calls for the list of logs and the
-    metrics, one call for the log of each of 20 hosts, and the calls for the reports in ``output``. Data that may not be
-    read, or no longer exists, is left out.
+    metrics, one call for the log of each of 20 hosts, and those of ``read``. Data that may not be read, or no longer
+    exists, is left out.
     """
     reason, secondary = job.get("FailureReason"), ended_as(job)
     found = decided(reason, secondary_status=secondary, hosts=_count(job))
     if found:
         return found
-    recorded = reports.read(output)
+    recorded = read()
     return diagnose(
         reason,
         secondary_status=secondary,

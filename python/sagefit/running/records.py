@@ -92,7 +92,9 @@ class AttemptRecord:
     ``routed_by`` is the class that the state machine used, if it differs from ``outcome``: the state machine reads only
     ``failure_reason``, while ``outcome`` also uses logs and utilisation. ``search`` is what a tuning job has tried; the
     tuning job is then the ``training_job`` of the attempt. ``groups`` describes its instance groups in words, and
-    ``start_seconds`` is the time from its creation to the start of the script.
+    ``start_seconds`` is the time from its creation to the start of the script. ``interruptions`` counts how often
+    SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed (None: not
+    known), and ``model_is_empty`` tells that it completed and its script wrote no model.
     """
 
     index: int
@@ -123,6 +125,17 @@ class AttemptRecord:
     groups: list[str] = field(default_factory=list)
     start_seconds: float | None = None
     search: Search | None = None
+    interruptions: int = 0
+    lost_seconds: float | None = None
+    model_is_empty: bool = False
+
+    @property
+    def lost_usd(self) -> float | None:
+        """The price of ``lost_seconds``, at an estimated price where no other is known; None where there is none."""
+        usd = self.usd if self.usd is not None else self.estimated_usd
+        if usd is None or self.lost_seconds is None or not self.billable_seconds:
+            return None
+        return usd * min(1.0, self.lost_seconds / self.billable_seconds)
 
     @property
     def log_job(self) -> str:

@@ -74,6 +74,24 @@ def kernel_kills(reports: Sequence[Report]) -> int:
     return sum(count for count in counts if isinstance(count, int))
 
 
+def lost_seconds(reports: Sequence[Report], *, kept: bool) -> float | None:
+    """The training time since any host last wrote a checkpoint, which another attempt has to repeat.
+
+    All of it where none was written, or the job does not keep them (``kept``). None where no report tells.
+    """
+    told = [report for report in reports if isinstance(report.get("checkpoints"), dict)]
+    if not told:
+        return None
+    saved = [float(report["checkpoints"].get("saved_seconds") or 0.0) for report in told] if kept else [0.0]
+    return round(max(0.0, max(float(report.get("seconds") or 0.0) for report in told) - max(saved)), 1)
+
+
+def has_model(reports: Sequence[Report]) -> bool:
+    """Whether any host left files for the model; true where no report tells."""
+    told = [report["model"] for report in reports if isinstance(report.get("model"), dict)]
+    return not told or any(model.get("files") for model in told)
+
+
 def gpus_per_host(reports: Sequence[Report]) -> int:
     """GPUs that the recorder saw on a host."""
     return max((len(report.get("gpus") or []) for report in reports), default=0)

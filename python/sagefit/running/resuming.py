@@ -79,14 +79,6 @@ def is_free(run: Run) -> bool:
     return False
 
 
-def left_by(run: Run) -> Checkpoints | None:
-    """The checkpoints with which another run could begin; None where there are none, or they may not be seen."""
-    with contextlib.suppress(ClientError, BotoCoreError):
-        found = checkpoints_of(run)
-        return found if found.files else None
-    return None
-
-
 def resumable(job: Job, platform: Platform, run: Run, tell: Tell) -> Checkpoints:
     """The checkpoints of ``run``, with which a new run of ``job`` can begin.
 

@@ -27,8 +27,8 @@ def start(
     """Start a run of an applied job with one call; the state machine does the rest.
 
     Without ``platform``, it is read from AWS. With ``resume``, a run of the same job that is over, the new run begins
-    with a copy of its checkpoints; ``tell`` then hears what is copied, and what has changed in the job since. Raises
-    SagefitError when the job or its platform was never applied, or ``resume`` has nothing to begin with.
+    with a copy of its checkpoints; ``tell`` then hears what is copied, and what has changed in the job since.
+    Raises SagefitError when the job or its platform was never applied, or ``resume`` has nothing to begin with.
     """
     platform = platform or load_platform(job.platform)
     say = tell or (lambda _: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from sagefit.catalog import instances
@@ -14,6 +15,7 @@ from sagefit.running.names import attempt_index
 from sagefit.running.records import COMPLETED, AttemptRecord
 
 PEAK_METRIC = "sagefit:host_memory_peak_gib"
+UNSAVED_METRIC = "sagefit:unsaved_seconds"
 
 
 def read_training_job(name: str, region: str) -> AttemptRecord:
@@ -23,10 +25,11 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     status, secondary = job["TrainingJobStatus"], job["SecondaryStatus"]
     outcome, diagnosis, routed_by = "", None, ""
     output = f"{job.get('OutputDataConfig', {}).get('S3OutputPath', '').rstrip('/')}/{name}/output"
+    read, code = cache(lambda: reports.read(output)), _code(job)
     if status == "Completed":
         outcome = COMPLETED
     elif status in ("Failed", "Stopped"):
-        diagnosis = evidence.diagnosis_of(job, output)
+        diagnosis = evidence.diagnosis_of(job, read)
         outcome = diagnosis.failure_class
         routed_by = diagnose(job.get("FailureReason"), secondary_status=evidence.ended_as(job)).failure_class
     metrics = {m["MetricName"]: float(m["Value"]) for m in job.get("FinalMetricDataList", [])}
@@ -37,12 +40,17 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     usd = known.usd_per_hour * seconds / 3600 if known and seconds is not None else None
     estimated = bool(known and known.estimated)
     types = [instances().get(each.instance_type) for each in groups or [one]]
-    host_peak, gpu_peak, code = metrics.pop(PEAK_METRIC, None), None, _code(job)
-    # No metric has the GPU peak, nor on an image with metrics of its own the host peak. The report has, for a call.
+    host_peak, gpu_peak, made = metrics.pop(PEAK_METRIC, None), None, True
+    lost = metrics.get(UNSAVED_METRIC)
+    # No metric has the GPU peak or what the script left, and on an image with metrics of its own none has anything.
     defined = {metric["Name"] for metric in job["AlgorithmSpecification"].get("MetricDefinitions", [])}
-    if outcome and (any(each and each.gpu_count for each in types) or (code and PEAK_METRIC not in defined)):
-        report = reports.read(output)
+    gpus = any(each and each.gpu_count for each in types)
+    if outcome and (gpus or (code and (outcome == COMPLETED or PEAK_METRIC not in defined))):
+        report = read()
         host_peak, gpu_peak = host_peak or reports.host_peak_gib(report), reports.gpu_peak_gib(report)
+        made = reports.has_model(report)
+        told = reports.lost_seconds(report, kept="CheckpointConfig" in job)
+        lost = lost if told is None else told
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
@@ -63,6 +71,11 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
         gpu_peak_gib=gpu_peak,
         hyperparameters=dict(job.get("HyperParameters", {})),
+        model_is_empty=outcome == COMPLETED and not made,
+        lost_seconds=lost if diagnosis else None,
+        interruptions=sum(
+            step["Status"] in ("Interrupted", "Restarting") for step in job.get("SecondaryStatusTransitions", [])
+        ),
         code=code,
         output=output,
         failure_reason=job.get("FailureReason", ""),

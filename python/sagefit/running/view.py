@@ -64,6 +64,11 @@ def story(record: RunRecord) -> Iterator[Text]:
         yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
         if attempt.evidence:
             yield Text(f"  {attempt.outcome}: {attempt.evidence}")
+        if attempt.interruptions:
+            times = f"{attempt.interruptions} time{'s' if attempt.interruptions > 1 else ''}"
+            yield Text(f"  interrupted {times}: SageMaker started it again")
+        if told := lost(attempt):
+            yield Text(f"  lost: {told}")
         if not attempt.training_job:
             yield Text("  there never was a training job")
         if attempt.routed_by:
@@ -74,6 +79,15 @@ def story(record: RunRecord) -> Iterator[Text]:
             yield Text(f"  predicted by the job file as it is now: {predicted}")
         if attempt.next_step:
             yield Text(f"  next: {attempt.next_step}")
+
+
+def lost(attempt: AttemptRecord) -> str:
+    """The work that a failed attempt had done since its last checkpoint; nothing where that is not known, or little."""
+    if attempt.lost_seconds is None or attempt.lost_seconds < 1:
+        return ""
+    about = "~" if attempt.usd is None else ""
+    price = f", {about}{attempt.lost_usd:.4f} USD" if attempt.lost_usd is not None else ""
+    return f"{duration(attempt.lost_seconds)} of training after its last checkpoint{price}"
 
 
 def _predicted(attempt: AttemptRecord) -> str:
@@ -140,7 +154,8 @@ def results(record: RunRecord) -> list[str]:
         tuned = ", ".join(f"{name}={value}" for name, value in sorted(last.search.hyperparameters.items()))
         lines.append(f"best hyperparameters: {tuned}")
     if last and last.model:
-        lines.append(f"model: {last.model}")
+        empty = "empty, the script wrote nothing to SM_MODEL_DIR: " if last.model_is_empty else ""
+        lines.append(f"model: {empty}{last.model}")
     if record.is_over and not record.succeeded and record.error:
         truth = f", which was {last.outcome}" if last and last.routed_by else ""
         told = next((job.evidence for job in (last, *reversed(record.steps)) if job and job.evidence), "")
@@ -166,4 +181,5 @@ def as_json(record: RunRecord) -> dict[str, Any]:
 
 def _job_json(job: Job) -> dict[str, Any]:
     diagnosis = job.diagnosis.as_json() if job.diagnosis else None
-    return asdict(job) | {"evidence": job.evidence, "diagnosis": diagnosis}
+    price = {"lost_usd": job.lost_usd} if isinstance(job, AttemptRecord) else {}
+    return asdict(job) | price | {"evidence": job.evidence, "diagnosis": diagnosis}

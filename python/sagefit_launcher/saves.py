@@ -1,0 +1,45 @@
+"""What a script has written into a folder, such as that of its checkpoints, and when it last did."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+MOST = 20_000  # entries that are looked at
+
+
+class Written(NamedTuple):
+    """Regular files in a folder and below."""
+
+    files: int
+    bytes: int
+    age: float  # seconds since one was last written
+
+
+def look(folder: Path) -> Written:
+    """Looks at the folder. Links are not followed, and what cannot be read is left out."""
+    count = size = 0
+    newest = 0.0
+    for found in _files(folder):
+        count, size = count + 1, size + found.st_size
+        newest = max(newest, found.st_mtime)
+    return Written(count, size, max(0.0, time.time() - newest))
+
+
+def _files(folder: Path) -> Iterator[os.stat_result]:
+    seen = 0
+    for above, _, names in os.walk(str(folder)):
+        for name in names:
+            seen += 1
+            if seen > MOST:
+                return
+            try:
+                found = os.lstat(os.path.join(above, name))  # noqa: PTH118 - a path of each file takes longer
+            except OSError:
+                continue
+            if stat.S_ISREG(found.st_mode):
+                yield found
