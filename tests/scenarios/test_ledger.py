@@ -162,6 +162,7 @@ def test_throttling_that_outlasts_the_run_is_told_as_such(cloud: Cloud) -> None:
     assert cloud.ended("bare", name)["error"] == "Sagefit.internal"
     (attempt,) = json.loads(cloud.sagefit("runs", name, "--json").out)["attempts"]
     assert (attempt["outcome"], attempt["training_job"]) == ("internal", "")
+    assert (attempt["instance_type"], attempt["instance_count"], attempt["spot"]) == ("ml.m5.large", 1, False)
     assert attempt["diagnosis"]["pattern"] == "*Rate exceeded*"
     assert attempt["evidence"].startswith("SageMaker.SageMakerException: Rate exceeded")
     assert attempt["next_step"].startswith("start fewer runs at the same time")

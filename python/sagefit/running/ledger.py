@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,6 +14,7 @@ from botocore.exceptions import ClientError
 from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import diagnose
+from sagefit.machine import Definition, read_definition
 from sagefit.running.clients import step_functions
 from sagefit.running.execution import training_jobs
 from sagefit.running.names import attempt_job
@@ -47,8 +50,8 @@ def read_run(
     for index, note in recorded.items():
         if attempt_job(str(note.get("training_job"))) not in made:  # refused at creation
             diagnosis = diagnose(create_error=str(note.get("evidence", "")))
-            refused = str(note.get("attempt", index)), str(note.get("class", ""))
-            attempts.append(AttemptRecord(index, refused[0], outcome=refused[1], diagnosis=diagnosis))
+            refused = AttemptRecord(index, str(note.get("attempt", index)), diagnosis=diagnosis)
+            attempts.append(_asked_for(run.platform.state_machine_arn(run.job), refused, str(note.get("class", ""))))
     return RunRecord(
         run,
         execution["status"],
@@ -60,6 +63,29 @@ def read_run(
         read_steps(run.name, run.platform.region, of_steps, steps or {}),
         _resumes(execution.get("input") or ""),
     )
+
+
+def _asked_for(machine: str, refused: AttemptRecord, outcome: str) -> AttemptRecord:
+    """An attempt without a training job, with the instances it was refused: those of the job as it is applied now."""
+    definition = _definition(machine)
+    planned = {attempt.name: attempt for attempt in definition.attempts} if definition else {}
+    if asked := planned.get(refused.name):
+        refused = replace(
+            refused,
+            instance_type=asked.instance_type,
+            instance_count=asked.instance_count,
+            spot=asked.spot,
+            groups=[str(group) for group in asked.instance_groups],
+        )
+    return replace(refused, outcome=outcome)
+
+
+@cache
+def _definition(machine: str) -> Definition | None:
+    """The job as it is applied, asked for once; None where it may not be seen, or is gone."""
+    with contextlib.suppress(ClientError):
+        return read_definition(step_functions().describe_state_machine(stateMachineArn=machine)["definition"])
+    return None
 
 
 def _read(name: str, training_job: str, region: str) -> AttemptRecord:
