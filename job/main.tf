@@ -25,6 +25,7 @@ module "job" {
   environment        = var.environment
   resources          = var.resources
   metric_definitions = var.metric_definitions
+  max_price          = var.max_price
   attempts           = var.attempts
   schedule           = var.schedule
   tags               = var.tags

@@ -105,6 +105,12 @@ variable "image" {
   nullable = false
 }
 
+variable "max_price" {
+  description = "What a run may cost at worst, in USD. Sagefit checks it before a plan."
+  type        = number
+  default     = null
+}
+
 variable "metric_definitions" {
   description = "Metrics read from the training log."
   type = list(object({

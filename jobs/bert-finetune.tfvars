@@ -1,4 +1,4 @@
-# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 66545542b2e8f2a4
+# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 52d92d4f356c86f5
 
 name        = "bert-finetune"
 platform    = "dev"
@@ -20,6 +20,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 20.0
 
 resources = { input_mode = "File", checkpoints = true }
 

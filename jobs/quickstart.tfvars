@@ -1,4 +1,4 @@
-# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 c2417918bfe420a2
+# Rendered by sagefit from quickstart.yaml. Edit that file, not this one. sha256 774c33ce6ca4dc0d
 
 name        = "quickstart"
 platform    = "dev"
@@ -17,6 +17,7 @@ channels = {
 hyperparameters    = { cache = "true", epochs = "2" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from sagefit_cloud.schedule_times import Cron, is_due
+from sagefit.job.schedule_times import Cron, is_due
 from sagefit_cloud.schedules import Clock
 
 UTC = timezone.utc

@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-efs.yaml. Edit that file, not this one. sha256 5c71de2311c2a0b9
+# Rendered by sagefit from data-modes-efs.yaml. Edit that file, not this one. sha256 60feeef14daf6213
 
 name        = "data-modes-efs"
 platform    = "dev"
@@ -17,6 +17,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = {
   input_mode         = "File"

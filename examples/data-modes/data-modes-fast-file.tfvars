@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-fast-file.yaml. Edit that file, not this one. sha256 38a35a9329c49ee5
+# Rendered by sagefit from data-modes-fast-file.yaml. Edit that file, not this one. sha256 2f2c807122a94d47
 
 name        = "data-modes-fast-file"
 platform    = "dev"
@@ -17,6 +17,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

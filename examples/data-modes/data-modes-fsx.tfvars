@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-fsx.yaml. Edit that file, not this one. sha256 3ab4e26c71e2eb3f
+# Rendered by sagefit from data-modes-fsx.yaml. Edit that file, not this one. sha256 6cc924f6f31309e7
 
 name        = "data-modes-fsx"
 platform    = "dev"
@@ -19,6 +19,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = {
   input_mode         = "File"

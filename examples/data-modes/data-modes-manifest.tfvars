@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 03fda17e376a12bb
+# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 d538dbc04e8e150b
 
 name        = "data-modes-manifest"
 platform    = "dev"
@@ -20,6 +20,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

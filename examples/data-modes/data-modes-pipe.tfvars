@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-pipe.yaml. Edit that file, not this one. sha256 96b3a910939965cb
+# Rendered by sagefit from data-modes-pipe.yaml. Edit that file, not this one. sha256 35f5e4f9cf370374
 
 name        = "data-modes-pipe"
 platform    = "dev"
@@ -22,6 +22,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

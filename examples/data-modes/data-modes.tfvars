@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes.yaml. Edit that file, not this one. sha256 f43c16fa4dd4a53b
+# Rendered by sagefit from data-modes.yaml. Edit that file, not this one. sha256 8d4211b2bd5524f5
 
 name        = "data-modes"
 platform    = "dev"
@@ -17,6 +17,7 @@ metric_definitions = [
   { name = "records", regex = "records=([0-9]+)" },
   { name = "bytes_on_volume", regex = "bytes_on_volume=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from disk.yaml. Edit that file, not this one. sha256 b40159a54f3467e3
+# Rendered by sagefit from disk.yaml. Edit that file, not this one. sha256 09580fe04c2b8fbb
 
 name        = "disk"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { epochs = "2", features = "3000" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from distributed.yaml. Edit that file, not this one. sha256 3336f95504fe51b7
+# Rendered by sagefit from distributed.yaml. Edit that file, not this one. sha256 b11d50ccbf70c560
 
 name        = "distributed"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "32", epochs = "5" }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }, { name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 505b04032f2b249d
+# Rendered by sagefit from fsdp-replicated.yaml. Edit that file, not this one. sha256 f25afd35f37a8929
 
 name        = "fsdp-replicated"
 platform    = "dev"
@@ -10,6 +10,7 @@ channels           = { train = { local_path = "../examples/quickstart/data/train
 hyperparameters    = { batch_size = "2", layers = "8", sharding = "none", steps = "4", width = "512" }
 environment        = { MALLOC_MMAP_THRESHOLD_ = "131072" }
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

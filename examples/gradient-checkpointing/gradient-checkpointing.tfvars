@@ -1,4 +1,4 @@
-# Rendered by sagefit from gradient-checkpointing.yaml. Edit that file, not this one. sha256 b22694b17b2ab04e
+# Rendered by sagefit from gradient-checkpointing.yaml. Edit that file, not this one. sha256 99e445ccec70c3b4
 
 name        = "gradient-checkpointing"
 platform    = "dev"
@@ -13,6 +13,7 @@ metric_definitions = [
   { name = "loss", regex = "loss=([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 453a1725bdd88077
+# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 345c86d8f86d91bf
 
 name        = "heterogeneous"
 platform    = "dev"
@@ -21,6 +21,7 @@ metric_definitions = [
   { name = "batches", regex = "batches=([0-9]+)" },
   { name = "hosts", regex = "hosts=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 dedea074cc0728ab
+# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 aa261e85a98ba72a
 
 name        = "huggingface-full"
 platform    = "dev"
@@ -19,6 +19,7 @@ metric_definitions = [
   { name = "loss", regex = "'loss': '?([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 3.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from huggingface-lora.yaml. Edit that file, not this one. sha256 64aaa9a632cb8360
+# Rendered by sagefit from huggingface-lora.yaml. Edit that file, not this one. sha256 530dbdb76ebec92a
 
 name        = "huggingface-lora"
 platform    = "dev"
@@ -20,6 +20,7 @@ metric_definitions = [
   { name = "loss", regex = "'loss': '?([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 3.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from isolated.yaml. Edit that file, not this one. sha256 2014122a72009b12
+# Rendered by sagefit from isolated.yaml. Edit that file, not this one. sha256 906e04b66b918529
 
 name        = "isolated"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { rounds = "60", seed = "0" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "^accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = {
   input_mode                      = "File"

@@ -1,4 +1,4 @@
-# Rendered by sagefit from loader-workers-many.yaml. Edit that file, not this one. sha256 4d678857cda982ac
+# Rendered by sagefit from loader-workers-many.yaml. Edit that file, not this one. sha256 96643c0bd04ff476
 
 name        = "loader-workers-many"
 platform    = "dev"
@@ -16,6 +16,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

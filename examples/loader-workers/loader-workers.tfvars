@@ -1,4 +1,4 @@
-# Rendered by sagefit from loader-workers.yaml. Edit that file, not this one. sha256 b6c169fea2bb35e1
+# Rendered by sagefit from loader-workers.yaml. Edit that file, not this one. sha256 660233f1b1fb9399
 
 name        = "loader-workers"
 platform    = "dev"
@@ -16,6 +16,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

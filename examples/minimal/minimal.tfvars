@@ -1,4 +1,4 @@
-# Rendered by sagefit from minimal.yaml. Edit that file, not this one. sha256 352c637dca83302b
+# Rendered by sagefit from minimal.yaml. Edit that file, not this one. sha256 6a7cd76c273c5677
 
 name     = "minimal"
 platform = "dev"
@@ -9,6 +9,7 @@ channels           = {}
 hyperparameters    = { epochs = "20" }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.e-]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

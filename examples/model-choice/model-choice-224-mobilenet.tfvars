@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-224-mobilenet.yaml. Edit that file, not this one. sha256 077dbf81496eaf76
+# Rendered by sagefit from model-choice-224-mobilenet.yaml. Edit that file, not this one. sha256 b0f0a10d56b407f9
 
 name        = "model-choice-224-mobilenet"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "256", image_size = "224", model = "mobilenet_v3_small", steps = "1000" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 20.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 4b4f52921e6c4a11
+# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 cbb799b8e00204c2
 
 name        = "model-choice-224-resnet50"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "256", image_size = "224", model = "resnet50", steps = "1000" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 20.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 

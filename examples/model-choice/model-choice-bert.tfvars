@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 c479bd116a784a75
+# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 8c35fc54e16eebf3
 
 name        = "model-choice-bert"
 platform    = "dev"
@@ -19,6 +19,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 20.0
 
 resources = { input_mode = "File", checkpoints = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-distilbert.yaml. Edit that file, not this one. sha256 67d8ec334977d904
+# Rendered by sagefit from model-choice-distilbert.yaml. Edit that file, not this one. sha256 894bfafa95274c85
 
 name        = "model-choice-distilbert"
 platform    = "dev"
@@ -19,6 +19,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 20.0
 
 resources = { input_mode = "File", checkpoints = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-pruned.yaml. Edit that file, not this one. sha256 537cf75ae00232ab
+# Rendered by sagefit from model-choice-pruned.yaml. Edit that file, not this one. sha256 3ffdd275d3a32edc
 
 name        = "model-choice-pruned"
 platform    = "dev"
@@ -19,6 +19,7 @@ hyperparameters = {
 }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }, { name = "zeros", regex = "zeros=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-quantized.yaml. Edit that file, not this one. sha256 b1414ae0cb51081f
+# Rendered by sagefit from model-choice-quantized.yaml. Edit that file, not this one. sha256 dab332dcd90ce3e8
 
 name        = "model-choice-quantized"
 platform    = "dev"
@@ -22,6 +22,7 @@ metric_definitions = [
   { name = "accuracy", regex = "accuracy=([0-9.]+)" },
   { name = "values", regex = "values=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

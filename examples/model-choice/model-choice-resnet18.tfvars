@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 1742992bf5fd4c35
+# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 d30e4a7531b0b899
 
 name        = "model-choice-resnet18"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "64", image_size = "64", model = "resnet18", steps = "12" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

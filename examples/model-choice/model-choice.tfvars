@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice.yaml. Edit that file, not this one. sha256 e75c383560f41014
+# Rendered by sagefit from model-choice.yaml. Edit that file, not this one. sha256 79d85e6f41ead88c
 
 name        = "model-choice"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "64", image_size = "64", model = "mobilenet_v3_small", steps = "12" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 519b559996ca8b39
+# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 65b8b0002d2740eb
 
 name        = "model-parallel"
 platform    = "dev"
@@ -10,6 +10,7 @@ channels           = { train = { local_path = "../examples/quickstart/data/train
 hyperparameters    = { batch_size = "16", layers = "24", steps = "200", width = "2048" }
 environment        = { SAGEFIT_TORCHRUN = "true" }
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
+max_price          = 30.0
 
 resources = { input_mode = "File", checkpoints = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from mxnet.yaml. Edit that file, not this one. sha256 0389206e400ec1bc
+# Rendered by sagefit from mxnet.yaml. Edit that file, not this one. sha256 df967e774c7855fb
 
 name        = "mxnet"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "64", epochs = "10", learning_rate = "0.5" }
 environment        = {}
 metric_definitions = [{ name = "loss", regex = "^loss=([0-9.]+)" }, { name = "accuracy", regex = "^accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from own-container.yaml. Edit that file, not this one. sha256 300d4890c1612d44
+# Rendered by sagefit from own-container.yaml. Edit that file, not this one. sha256 82dad343c05322b8
 
 name        = "own-container"
 platform    = "dev"
@@ -14,6 +14,7 @@ channels = {
 hyperparameters    = { learning_rate = "0.2", leaves = "15", rounds = "60" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "^accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true }
 

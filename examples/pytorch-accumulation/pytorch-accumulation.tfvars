@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-accumulation.yaml. Edit that file, not this one. sha256 929bf43e9e5eede6
+# Rendered by sagefit from pytorch-accumulation.yaml. Edit that file, not this one. sha256 542451b53329bc35
 
 name        = "pytorch-accumulation"
 platform    = "dev"
@@ -18,6 +18,7 @@ metric_definitions = [
   { name = "loss", regex = "loss=([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

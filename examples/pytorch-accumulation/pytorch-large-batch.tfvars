@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-large-batch.yaml. Edit that file, not this one. sha256 3271c11bdd78fb60
+# Rendered by sagefit from pytorch-large-batch.yaml. Edit that file, not this one. sha256 e3143eb45ebdc259
 
 name        = "pytorch-large-batch"
 platform    = "dev"
@@ -18,6 +18,7 @@ metric_definitions = [
   { name = "loss", regex = "loss=([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 e8c94fc9355ceb81
+# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 895e552b97bdad05
 
 name        = "pytorch-mixed-precision"
 platform    = "dev"
@@ -14,6 +14,7 @@ metric_definitions = [
   { name = "saved_mib", regex = "saved_mib=([0-9.]+)" },
   { name = "bits_per_byte", regex = "bits_per_byte=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = false, poll_seconds = 1 }
 

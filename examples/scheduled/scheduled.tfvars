@@ -1,4 +1,4 @@
-# Rendered by sagefit from scheduled.yaml. Edit that file, not this one. sha256 ded7da3e66362569
+# Rendered by sagefit from scheduled.yaml. Edit that file, not this one. sha256 ace5798133e7992c
 
 name        = "scheduled"
 platform    = "dev"
@@ -16,7 +16,8 @@ metric_definitions = [
   { name = "cv_accuracy", regex = "cv_accuracy=([0-9.]+)" },
   { name = "accuracy", regex = "^accuracy=([0-9.]+)" },
 ]
-schedule = { expression = "cron(0 6 ? * MON *)", timezone = "Europe/Berlin" }
+max_price = 1.0
+schedule  = { expression = "cron(0 6 ? * MON *)", timezone = "Europe/Berlin" }
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

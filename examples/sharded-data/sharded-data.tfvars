@@ -1,4 +1,4 @@
-# Rendered by sagefit from sharded-data.yaml. Edit that file, not this one. sha256 dc1e29202d959679
+# Rendered by sagefit from sharded-data.yaml. Edit that file, not this one. sha256 589862d599966426
 
 name        = "sharded-data"
 platform    = "dev"
@@ -14,6 +14,7 @@ channels = {
 hyperparameters    = { batch_size = "32", epochs = "20" }
 environment        = {}
 metric_definitions = [{ name = "parts", regex = "parts=([0-9]+)" }, { name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

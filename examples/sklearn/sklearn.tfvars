@@ -1,4 +1,4 @@
-# Rendered by sagefit from sklearn.yaml. Edit that file, not this one. sha256 bc6871ff8386e096
+# Rendered by sagefit from sklearn.yaml. Edit that file, not this one. sha256 0a5eccc6cf0c8651
 
 name        = "sklearn"
 platform    = "dev"
@@ -16,6 +16,7 @@ metric_definitions = [
   { name = "cv_accuracy", regex = "cv_accuracy=([0-9.]+)" },
   { name = "accuracy", regex = "^accuracy=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

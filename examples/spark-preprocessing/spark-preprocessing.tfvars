@@ -1,4 +1,4 @@
-# Rendered by sagefit from spark-preprocessing.yaml. Edit that file, not this one. sha256 d8e6442f95a927b2
+# Rendered by sagefit from spark-preprocessing.yaml. Edit that file, not this one. sha256 d15ecd5b9f446b82
 
 name        = "spark-preprocessing"
 platform    = "dev"
@@ -37,6 +37,7 @@ channels           = { test = { from = "features/test" }, train = { from = "feat
 hyperparameters    = {}
 environment        = {}
 metric_definitions = [{ name = "auc", regex = "auc=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from spark-starts-a-job.yaml. Edit that file, not this one. sha256 12aa36cbff5e55c5
+# Rendered by sagefit from spark-starts-a-job.yaml. Edit that file, not this one. sha256 1f84b24229bab3c8
 
 name        = "spark-starts-a-job"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = {}
 environment        = {}
 metric_definitions = [{ name = "auc", regex = "auc=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

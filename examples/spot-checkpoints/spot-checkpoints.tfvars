@@ -1,4 +1,4 @@
-# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 81ce2b0906a15da0
+# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 1794aed6f8b40939
 
 name        = "spot-checkpoints"
 platform    = "dev"
@@ -17,6 +17,7 @@ metric_definitions = [
   { name = "starts", regex = "starts=([0-9]+)" },
   { name = "epochs_trained", regex = "epochs_trained=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-float16.yaml. Edit that file, not this one. sha256 03fc4b33a80d5e28
+# Rendered by sagefit from tensorflow-float16.yaml. Edit that file, not this one. sha256 1c913015ffcbc14a
 
 name        = "tensorflow-float16"
 platform    = "dev"
@@ -16,6 +16,7 @@ metric_definitions = [
   { name = "accuracy", regex = "accuracy=([0-9.]+)" },
   { name = "activations_mib", regex = "activations_mib=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-float32.yaml. Edit that file, not this one. sha256 d7122ad6c4f15f59
+# Rendered by sagefit from tensorflow-float32.yaml. Edit that file, not this one. sha256 a7f4e09b614db365
 
 name        = "tensorflow-float32"
 platform    = "dev"
@@ -16,6 +16,7 @@ metric_definitions = [
   { name = "accuracy", regex = "accuracy=([0-9.]+)" },
   { name = "activations_mib", regex = "activations_mib=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

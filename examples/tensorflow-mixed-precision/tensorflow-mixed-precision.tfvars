@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 f48e13d90da6f827
+# Rendered by sagefit from tensorflow-mixed-precision.yaml. Edit that file, not this one. sha256 9fe5f56838facdab
 
 name        = "tensorflow-mixed-precision"
 platform    = "dev"
@@ -16,6 +16,7 @@ metric_definitions = [
   { name = "accuracy", regex = "accuracy=([0-9.]+)" },
   { name = "activations_mib", regex = "activations_mib=([0-9.]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-in-memory.yaml. Edit that file, not this one. sha256 98560b30eea5fb9b
+# Rendered by sagefit from tensorflow-in-memory.yaml. Edit that file, not this one. sha256 8a96754c530177cc
 
 name        = "tensorflow-in-memory"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "32", epochs = "2", in_memory = "true" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-streaming.yaml. Edit that file, not this one. sha256 4c9749b6713a1ab8
+# Rendered by sagefit from tensorflow-streaming.yaml. Edit that file, not this one. sha256 8d8a2301a99b8d64
 
 name        = "tensorflow-streaming"
 platform    = "dev"
@@ -13,6 +13,7 @@ channels = {
 hyperparameters    = { batch_size = "32", epochs = "2", in_memory = "true" }
 environment        = {}
 metric_definitions = [{ name = "accuracy", regex = "accuracy=([0-9.]+)" }]
+max_price          = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

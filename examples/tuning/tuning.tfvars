@@ -1,4 +1,4 @@
-# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 a3ccb38faa7a4686
+# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 375be8634709490f
 
 name        = "tuning"
 platform    = "dev"
@@ -16,6 +16,7 @@ metric_definitions = [
   { name = "validation_accuracy", regex = "validation_accuracy=([0-9.]+)" },
   { name = "accuracy", regex = "^accuracy=([0-9.]+)" },
 ]
+max_price = 1.0
 tuning = {
   strategy          = "Random"
   objective         = { metric = "validation_accuracy", type = "Maximize" }

@@ -1,4 +1,4 @@
-# Rendered by sagefit from warm-pool.yaml. Edit that file, not this one. sha256 4d36b2c21a392481
+# Rendered by sagefit from warm-pool.yaml. Edit that file, not this one. sha256 36e215a61ac44a65
 
 name        = "warm-pool"
 platform    = "dev"
@@ -17,6 +17,7 @@ metric_definitions = [
   { name = "prepared", regex = "prepared=([0-9]+)" },
   { name = "found", regex = "found=([0-9]+)" },
 ]
+max_price = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from xgboost-builtin.yaml. Edit that file, not this one. sha256 4a075f7633c2df25
+# Rendered by sagefit from xgboost-builtin.yaml. Edit that file, not this one. sha256 e06663afadcf4f4b
 
 name        = "xgboost-builtin"
 platform    = "dev"
@@ -19,6 +19,7 @@ hyperparameters = {
   subsample   = "0.8"
 }
 environment = {}
+max_price   = 1.0
 
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 

@@ -5,7 +5,7 @@ resource "aws_sfn_state_machine" "this" {
   name       = local.state_machine_name
   role_arn   = local._state_machine_role
   definition = jsonencode(local.definition)
-  tags       = local.tags
+  tags       = merge(local.tags, var.max_price == null ? {} : { "sagefit:max-price-usd" = tostring(var.max_price) })
 
   logging_configuration {
     log_destination        = "${local._log_group_arn}:*"

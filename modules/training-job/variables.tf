@@ -131,6 +131,12 @@ variable "hyperparameters" {
   }
 }
 
+variable "max_price" {
+  description = "What a run may cost at worst, in USD, or null. Sagefit checks it before a plan; here it becomes a tag of the state machine, so that a plan shows when it is raised."
+  type        = number
+  default     = null
+}
+
 variable "metric_definitions" {
   description = "Metrics read from the training log: name and a regular expression with one group. The launcher's own memory metrics are added, except on the images of SageMaker's own algorithms, which take no metrics."
   type = list(object({

@@ -20,7 +20,7 @@ from moto.scheduler.models import Schedule, scheduler_backends
 from sagefit.iam.evaluate import Call
 from sagefit_cloud import authorization, clients, permissions
 from sagefit_cloud.rules import Place
-from sagefit_cloud.schedule_times import is_due
+from sagefit.job.schedule_times import is_due
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0

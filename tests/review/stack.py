@@ -41,22 +41,33 @@ provider "aws" {{
   skip_requesting_account_id  = true
 
   endpoints {{
-    sfn = "http://127.0.0.1:%d"
+    sfn = "http://127.0.0.1:%(port)d"
+    sts = "http://127.0.0.1:%(port)d"
   }}
 }}
 """
 
 
-class _EveryDefinitionIsValid(http.server.BaseHTTPRequestHandler):
-    """The one call that the provider makes while it plans and cannot be kept from: ValidateStateMachineDefinition.
+_IDENTITY = f"""
+<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
+<Arn>arn:aws:iam::{ACCOUNT}:user/test</Arn><UserId>test</UserId><Account>{ACCOUNT}</Account>
+</GetCallerIdentityResult></GetCallerIdentityResponse>
+"""
 
-    A mock, for nothing real can answer it without an account.
+
+class _TwoAnswers(http.server.BaseHTTPRequestHandler):
+    """The calls that are made while something is planned: ValidateStateMachineDefinition and GetCallerIdentity.
+
+    A mock, for nothing real can answer them without an account: each definition is valid, the account is `ACCOUNT`.
     """
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        body = json.dumps({"result": "OK", "diagnostics": [], "truncated": False}).encode()
+        asked = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        valid = json.dumps({"result": "OK", "diagnostics": [], "truncated": False})
+        who = b"Action=GetCallerIdentity" in asked
+        body = (_IDENTITY.strip() if who else valid).encode()
         self.send_response(200)
+        self.send_header("Content-Type", "text/xml" if who else "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -66,9 +77,9 @@ class _EveryDefinitionIsValid(http.server.BaseHTTPRequestHandler):
 
 
 @cache
-def _step_functions() -> int:
-    """The port of a server that finds every definition valid; it lives as long as this process."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _EveryDefinitionIsValid)
+def _answers() -> int:
+    """The port of the server of `_TwoAnswers`; it lives as long as this process."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _TwoAnswers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
 
@@ -78,7 +89,7 @@ class Stack:
 
     def __init__(self, folder: Path, *, aws: bool = True) -> None:
         self.folder = folder
-        self._provider = _PROVIDER % _step_functions() if aws else ""
+        self._provider = _PROVIDER % {"port": _answers()} if aws else ""
         folder.mkdir(parents=True, exist_ok=True)
 
     def plan(self, hcl: str, *arguments: str, check: bool = True) -> bytes:

@@ -126,7 +126,7 @@ def _drift(**fields: Any) -> Review:
 def test_a_change_by_hand_that_goes_back_is_told_and_noise_is_not() -> None:
     found = _drift()
     assert [(f.rule, f.address) for f in found.findings] == [("drift-reverted", "aws_cloudwatch_log_group.g")]
-    assert found.drift == (1, 1)
+    assert found.drifted == (1, 1)
     assert "| drift | 1 in something that matters, 1 in form only |" in markdown(found)
 
 

@@ -93,6 +93,12 @@ def is_algorithm(uri: str) -> bool:
     )
 
 
+@cache
+def aws_accounts() -> frozenset[str]:
+    """The accounts in which AWS publishes the images of the table, in all Regions."""
+    return frozenset(account for regions in _table()["accounts"].values() for account in regions.values())
+
+
 def writes_checkpoints() -> frozenset[str]:
     """The built-in algorithms that continue from a checkpoint after an interruption (SageMaker guide, checkpoints)."""
     return frozenset(_table()["writes_checkpoints"])

@@ -11,7 +11,7 @@ from sagefit.planning import PlannedAttempt, step_as_attempt
 
 LABEL = "processing "
 TASKS = ("createProcessingJob", "describeProcessingJob")
-KINDS = ("submit", "refused", "refusal", "wait", "describe", "judge", "completed", "ended")
+KINDS = ("submit", "refused", "refusal", "lost", "wait", "describe", "judge", "completed", "ended")
 STATES = ("processing: failed", "processing: reason alone", "processing: reason and message")
 _DIGEST = re.compile(r"/inputs/[^/]+/[^/]+/(?P<digest>[0-9a-f]{16})/$")
 _OUTPUT = re.compile(r"/processing/(?P<step>[^/]+)/(?P<output>[^/']+)/?'")

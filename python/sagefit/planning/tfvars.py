@@ -77,6 +77,7 @@ def _training(job: Job) -> dict[str, Any]:
             "hyperparameters": {key: as_text(value) for key, value in sorted(job.hyperparameters.items())},
             "environment": {key: as_text(value) for key, value in sorted(job.environment.items())},
             "metric_definitions": [metric.model_dump() for metric in job.metrics] or None,
+            "max_price": job.max_price,
             "schedule": schedule.model_dump() if schedule else None,
             "tuning": job.tuning.for_terraform() if job.tuning else None,
             "tags": dict(sorted(job.tags.items())) or None,

@@ -9,8 +9,8 @@ from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
 from sagefit.machine.definition import Definition
 from sagefit.planning import usd_per_hour
-from sagefit.reviewing.jobs import JobReview
-from sagefit.reviewing.jobs.fit import Cost, Fit
+from sagefit.reviewing.jobs import Cost, JobReview
+from sagefit.reviewing.jobs.fit import Fit
 from sagefit.reviewing.md import block, cell, code
 from sagefit.reviewing.redact import Redactor
 from sagefit.reviewing.report import shown
@@ -22,7 +22,9 @@ MOST_ATTEMPTS = 20
 
 def job_lines(job: JobReview, redactor: Redactor) -> Iterator[str]:
     """Paragraphs and tables about one job."""
-    action = {"create": "new", "delete": "removed"}.get(job.change.kind, job.change.kind)
+    action = {"create": "new", "delete": "removed", "no-op": "only its schedule changes"}.get(
+        job.change.kind, job.change.kind
+    )
     yield f"### Job {code(redactor.show(job.name))}: {action}"
     if job.change.kind == "delete":
         yield "Its state machine goes. Models and checkpoints of its runs stay."
@@ -49,6 +51,8 @@ def _facts(job: JobReview, redactor: Redactor) -> str:
     for what, attribute in (("worst case of a run", "worst"), ("expected, first attempt", "expected")):
         sides = (_usd(job.cost_before, attribute), _usd(job.cost, attribute))
         rows.append(f"| {what} | {sides[0]} | {sides[1]} |")
+    if any(cost and cost.starts.written for cost in (job.cost_before, job.cost)):
+        rows.append(f"| a month, by its schedule | {_month(job.cost_before)} | {_month(job.cost)} |")
     rows.append(f"| time limits of all attempts | {_time(job.cost_before)} | {_time(job.cost)} |")
     for word in ("code.digest", "launcher"):
         old, new = (d.words.get(word) if d else None for d in (job.before, job.after))
@@ -89,6 +93,13 @@ def _usd(cost: Cost | None, attribute: str) -> str:
         return NONE
     usd = getattr(cost, attribute)
     return "price not found" if usd is None else f"{usd:.2f} USD{' (estimated prices)' if cost.estimated else ''}"
+
+
+def _month(cost: Cost | None) -> str:
+    if cost is None or not cost.starts.written:
+        return NONE
+    runs = f"{cost.starts.a_month:,.0f} runs"
+    return runs if cost.month is None else f"{cost.month:,.2f} USD, {runs} as expected"
 
 
 def _time(cost: Cost | None) -> str:

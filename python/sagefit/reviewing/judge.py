@@ -19,7 +19,7 @@ from sagefit.reviewing.origin import Origin
 from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.policies import PolicyDiff
 from sagefit.reviewing.redact import Redactor
-from sagefit.reviewing.rules import SEVERITIES, Hit, Severity
+from sagefit.reviewing.rules import SEVERITIES, Hit, Severity, drift
 from sagefit.reviewing.tune import Suppression, Tuning
 
 Verdict = Literal["blocked", "review needed", "nothing dangerous found", "nothing to apply", "cannot be applied"]
@@ -53,7 +53,7 @@ class Review:
     jobs: list[JobReview]
     tuning: Tuning
     policies: PolicyDiff | None = None
-    drift: tuple[int, int] = field(default=(0, 0))
+    drifted: tuple[int, int] = field(default=(0, 0))
 
     @property
     def plan(self) -> Plan:
@@ -112,10 +112,10 @@ def review(
     document = document if isinstance(document, Document) else read_document(Path(document))
     settings, plan = tuning or Tuning(), document.plan
     try:
-        jobs = review_jobs(plan, settings.factors, job_plan)
+        jobs = review_jobs(plan, settings.allowed, job_plan)
         found = [
             _finding(settings, *hit)
-            for hit in (*rules.hits(plan), *_of_jobs(jobs), *foreign_hits(plan, settings.runtime_factor))
+            for hit in (*rules.hits(plan), *_of_jobs(jobs), *foreign_hits(plan, settings.allowed))
         ]
     except RecursionError:
         raise SagefitError(
@@ -158,7 +158,5 @@ def _day_of(plan: Plan) -> date:
 
 def _drift(plan: Plan) -> tuple[int, int]:
     """How many objects differ from the state in something that matters, and how many in form only."""
-    from sagefit.reviewing.rules.drift import by_hand
-
-    real = sum(bool(drift.kind != "update" or by_hand(drift)) for drift in plan.resource_drift)
+    real = len(drift.found(plan))
     return real, len(plan.resource_drift) - real

@@ -152,7 +152,7 @@ def _table(review: Review) -> str:
     if review.policies:
         new, fixed, old = (len(part) for part in (review.policies.new, review.policies.fixed, review.policies.old))
         rows.append(f"| policies | {new} new, {fixed} fixed, {old} old |")
-    real, noise = review.drift
+    real, noise = review.drifted
     if real or noise:
         rows.append(f"| drift | {real} in something that matters, {noise} in form only |")
     return "\n".join(rows)

@@ -54,7 +54,7 @@ def as_json(review: Review) -> dict[str, Any]:
         }
         if review.policies
         else None,
-        "drift": {"real": review.drift[0], "noise": review.drift[1]},
+        "drift": {"real": review.drifted[0], "noise": review.drifted[1]},
     }
 
 

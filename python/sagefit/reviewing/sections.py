@@ -12,7 +12,7 @@ from sagefit.reviewing.judge import Finding, Review
 from sagefit.reviewing.md import block, code
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.policies import PolicyFailure
-from sagefit.reviewing.rules import rules
+from sagefit.reviewing.rules import drift, rules
 
 _MOST_EDITS = 12
 _QUIET = ("tags_all",)
@@ -36,12 +36,14 @@ def sections(review: Review) -> list[Section]:
     gone = [c for kind in ("unknown", "delete", "replace", "replace-forget", "forget") for c in by_kind.get(kind, [])]
     policies = review.policies
     low = [finding for finding in review.findings if finding.severity == "low"]
+    drifted = drift.found(review.plan)
     moved = [c for c in review.plan.managed if c.kind == "no-op" and (c.is_move or c.is_import)]
     outputs = sorted(name for name, output in review.plan.output_changes.items() if output.actions != ["no-op"])
     found = [
         Section("New policy failures", len(policies.new), _policies(review, policies.new)) if policies else None,
         Section("Destroyed, replaced, no longer managed", len(gone), _changes(review, gone)),
         Section("Worth knowing", len(low), (f"- {code(finding.address)} {said(review, finding)}" for finding in low)),
+        Section("Changed outside of Terraform", len(drifted), _changes(review, drifted)),
         Section("Updated in place", len(by_kind.get("update", [])), _changes(review, by_kind.get("update", []))),
         Section("Created", len(by_kind.get("create", [])), (_line(change) for change in by_kind.get("create", []))),
         Section("Moved or imported without change", len(moved), (_line(change) for change in moved)),

@@ -9,8 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from sagefit.reviewing.jobs import JobReview
-from sagefit.reviewing.jobs.fit import Cost
+from sagefit.reviewing.jobs import Cost, JobReview
 from sagefit.reviewing.judge import Review
 from sagefit.reviewing.md import visible
 from sagefit.reviewing.page import counts, notes

@@ -17,9 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sagefit.errors import SagefitError
 from sagefit.nearest import did_you_mean
 from sagefit.paths import ROOT, display
+from sagefit.reviewing.jobs import Allowed
 from sagefit.reviewing.rules import Severity, rules
 
 FILE = ".sagefit-review.yaml"
+_NUMBERS = ("price_factor", "runtime_factor", "usd_per_run", "usd_per_month")
 
 
 class _Fields(BaseModel):
@@ -46,12 +48,14 @@ class Tuning(_Fields):
     severities: dict[str, Severity] = {}
     price_factor: Annotated[float, Field(ge=1)] = 1.5
     runtime_factor: Annotated[float, Field(ge=1)] = 2.0
+    usd_per_run: Annotated[float, Field(gt=0)] | None = 1_000.0
+    usd_per_month: Annotated[float, Field(gt=0)] | None = 5_000.0
     suppress: list[Suppression] = []
 
     @property
-    def factors(self) -> tuple[float, float]:
-        """How much the worst-case price and the time limits of a job may grow."""
-        return self.price_factor, self.runtime_factor
+    def allowed(self) -> Allowed:
+        """What a job may cost, and how much its worst-case price and its time limits may grow."""
+        return Allowed(self.price_factor, self.runtime_factor, self.usd_per_run, self.usd_per_month)
 
 
 def load_tuning(path: Path | None = None) -> Tuning:
@@ -75,8 +79,8 @@ def read_tuning(text: bytes, where: Path) -> Tuning:
         data = yaml.safe_load(text.decode("utf-8")) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         _refuse(where, f"no YAML: {str(error).splitlines()[0]}", "correct it; docs/review.md shows an example")
-    if isinstance(data, dict) and isinstance(data.get("price_factor"), int):
-        data = {**data, "price_factor": float(data["price_factor"])}
+    if isinstance(data, dict):
+        data = {key: float(value) if key in _NUMBERS and type(value) is int else value for key, value in data.items()}
     try:
         tuning = Tuning.model_validate(data)
     except ValidationError as error:

@@ -6,19 +6,26 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Any
 
 from sagefit.documents import UNKNOWN
 from sagefit.machine.definition import OWN_VARIABLE, Definition, is_ours, read_definition
 from sagefit.planning import JobPlan
-from sagefit.reviewing.jobs import foreign, rules
-from sagefit.reviewing.jobs.fit import Cost, Fit, cost_of, described, fits
+from sagefit.reviewing.jobs import cost, foreign, rules, supply
+from sagefit.reviewing.jobs.asked import asked
+from sagefit.reviewing.jobs.cost import Allowed, Cost, cost_of
+from sagefit.reviewing.jobs.fit import Fit, described, fits
+from sagefit.reviewing.jobs.starts import Schedules, Starts
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change, Plan
+from sagefit.reviewing.references import References
 from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.values import first, will_be
 
 _RUNS = re.compile(r"(?:^|\.)(?:(code)\.(?:entry_point|arguments)$|(environment|hyperparameters)\.)")
+_JUDGED = ("create", "update", "replace", "no-op")
+MAX_PRICE_TAG = "sagefit:max-price-usd"
 _REGION_OF_ARN = re.compile(r"^arn:[\w-]+:\w+:([a-z]{2}(?:-[a-z]+)+-\d):")
 
 
@@ -50,33 +57,42 @@ class JobReview:
     hits: list[Hit] = field(default_factory=list)
 
 
-def review_jobs(plan: Plan, factors: tuple[float, float], job_plan: JobPlan | None = None) -> list[JobReview]:
+def review_jobs(plan: Plan, allowed: Allowed, job_plan: JobPlan | None = None) -> list[JobReview]:
     """All jobs that the plan touches.
 
-    ``factors``: how much price and runtime may grow. ``job_plan``: of the one job of the plan, if not in ``jobs/``.
+    ``allowed``: what a job may cost and grow. ``job_plan``: of the one job of the plan, if not in ``jobs/``.
     """
-    return [found for change in plan.managed if (found := _review(change, plan, factors, job_plan))]
+    schedules = Schedules(plan.managed, References(plan.configuration))
+    return [found for change in plan.managed if (found := _review(change, plan, schedules, allowed, job_plan))]
 
 
-def foreign_hits(plan: Plan, factor: float) -> Iterator[tuple[str, Change, Hit]]:
-    """Findings about state machines that train and are not Sagefit's. ``factor``: how much runtime may grow."""
+def foreign_hits(plan: Plan, allowed: Allowed) -> Iterator[tuple[str, Change, Hit]]:
+    """Findings about state machines that train and are not Sagefit's. ``allowed``: what they may cost and grow."""
+    schedules = Schedules(plan.managed, References(plan.configuration))
     for change in plan.managed:
-        if change.type == "aws_sfn_state_machine" and change.kind in ("update", "replace"):
-            old, new = change.before.get("definition"), change.after.get("definition")
-            if not (is_ours(old) and is_ours(new)):
-                for hit in foreign.judge(old, new, factor):
-                    yield change.address, change, hit
+        if change.type == "aws_sfn_state_machine" and change.kind in _JUDGED and not change.deposed:
+            old, new = change.before.get("definition"), first(will_be(change, "definition"))
+            starts = schedules.of(change)
+            if is_ours(old) or is_ours(new) or (change.kind == "no-op" and starts[0] == starts[1]):
+                continue
+            for hit in foreign.judge(change, old, new, _region(change, None), starts, allowed):
+                yield change.address, change, hit
 
 
-def _review(change: Change, plan: Plan, factors: tuple[float, float], job_plan: JobPlan | None) -> JobReview | None:
-    if change.type != "aws_sfn_state_machine" or change.kind in ("no-op", "read", "forget") or change.deposed:
+def _review(
+    change: Change, plan: Plan, schedules: Schedules, allowed: Allowed, job_plan: JobPlan | None
+) -> JobReview | None:
+    if change.type != "aws_sfn_state_machine" or change.kind in ("read", "forget") or change.deposed:
+        return None
+    starts = schedules.of(change)
+    if change.kind == "no-op" and starts[0] == starts[1]:
         return None
     old, new = change.before.get("definition"), first(will_be(change, "definition"))
     if not is_ours(old) and not is_ours(new):
         return None
     before = read_definition(old)
     if change.kind == "delete":
-        return _removed(change, before)
+        return _removed(change, before, starts[0])
     after = None if new is UNKNOWN else read_definition(new)
     region = _region(change, after or before)
     if after is None:
@@ -87,7 +103,7 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float], job_plan: 
         )
         name = before.name if before else change.address
         return JobReview(name, change, before, None, region, hits=[Hit("job-unreadable", say(why), "high")])
-    costs = cost_of(before, region) if before else None, cost_of(after, region)
+    costs = cost_of(before, region, starts[0]) if before else None, cost_of(after, region, starts[1])
     judge = partial(fits, job_plan=described(after.name, job_plan))
     planned = judge(after)
     return JobReview(
@@ -96,15 +112,33 @@ def _review(change: Change, plan: Plan, factors: tuple[float, float], job_plan: 
         before=before,
         after=after,
         region=region,
-        words=[*_words(before, after), *_schedule(change, plan)],
+        words=[*_words(before, after), *_told(change, starts)],
         fits_before=judge(before) if before else [],
         fits=planned,
         cost_before=costs[0],
         cost=costs[1],
         machine_changes=_machine_changes(before, after),
         warm_pool=_warm_pool(plan, after),
-        hits=list(rules.judge(before, after, costs, planned, factors)),
+        hits=[
+            *rules.judge(before, after, planned),
+            *cost.judge(*costs, allowed),
+            *cost.judge_limit(_max_price(change.before), _max_price(change.after), allowed.price_factor),
+            *supply.judge(asked(old) if before else None, asked(new), supply.account_of(change)),
+            *foreign.retries(_retries(before), _retries(after), allowed.runtime_factor if before else inf),
+        ],
     )
+
+
+def _retries(job: Definition | None) -> int:
+    return int((job.words.get("resources.retry_attempts") if job else 0) or 0)
+
+
+def _max_price(values: dict[str, Any]) -> float | None:
+    """The job's own limit in USD, which modules/training-job writes as a tag."""
+    try:
+        return float((values.get("tags") or {})[MAX_PRICE_TAG])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _warm_pool(plan: Plan, job: Definition) -> dict[str, str]:
@@ -115,11 +149,11 @@ def _warm_pool(plan: Plan, job: Definition) -> dict[str, str]:
     return {str(key): str(text) for key, text in told.items() if key in names} if isinstance(told, dict) else {}
 
 
-def _removed(change: Change, before: Definition | None) -> JobReview | None:
+def _removed(change: Change, before: Definition | None, starts: Starts) -> JobReview | None:
     if before is None:
         return None
     region = _region(change, before)
-    return JobReview(before.name, change, before, None, region, cost_before=cost_of(before, region))
+    return JobReview(before.name, change, before, None, region, cost_before=cost_of(before, region, starts))
 
 
 def _region(change: Change, definition: Definition | None) -> str | None:
@@ -156,18 +190,13 @@ def _of_new(words: dict[str, Any]) -> list[str]:
     return [word for kind in ("code", "environment", "hyperparameters") for word in kinds.get(kind, [])]
 
 
-def _schedule(change: Change, plan: Plan) -> Iterator[Word]:
-    for other in plan.managed:
-        if other.type == "aws_scheduler_schedule" and other.module_address == change.module_address:
-            sides = [
-                f"{values['schedule_expression']} {values.get('schedule_expression_timezone') or 'UTC'}"
-                + (" (off)" if values.get("state") == "DISABLED" else "")
-                if values.get("schedule_expression")
-                else None
-                for values in (other.before, other.after)
-            ]
-            if sides[0] != sides[1]:
-                yield Word("schedule", sides[0], sides[1])
+def _told(change: Change, starts: tuple[Starts, Starts]) -> Iterator[Word]:
+    """Fields of the job file that are not in the definition: the schedule and the limit of the price."""
+    if starts[0].text != starts[1].text:
+        yield Word("schedule", starts[0].text, starts[1].text)
+    limits = _max_price(change.before), _max_price(change.after)
+    if limits[0] != limits[1]:
+        yield Word("max_price", *limits)
 
 
 def _machine_changes(before: Definition | None, after: Definition) -> int:

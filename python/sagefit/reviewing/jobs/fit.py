@@ -1,7 +1,6 @@
-"""Whether the attempts of a job in a plan fit in memory, and what a run of them can cost.
+"""Whether the attempts of a job in a plan fit in memory.
 
-The plan gives their instances and hyperparameters; the job file gives the model. Prices come from the packaged tables,
-so that a page is the same on every machine.
+The plan gives their instances and hyperparameters; the job file gives the model.
 """
 
 from __future__ import annotations
@@ -11,37 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sagefit.catalog import instances
-from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.machine.definition import Definition
 from sagefit.paths import JOBS
-from sagefit.planning import JobPlan, PlannedAttempt, attempt_usd, is_estimated, worst_case_usd
-from sagefit.planning.candidate import SPOT_BILLABLE, Candidate
+from sagefit.planning import JobPlan, PlannedAttempt
+from sagefit.planning.candidate import Candidate
 from sagefit.planning.market import worst
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one run costs in USD; None where a price is not known.
-
-    ``worst`` is the dearest path with every attempt at its time limit. ``expected`` is the first attempt at its limit,
-    on spot at the usual share of billed seconds. Processing steps are in both.
-    """
-
-    worst: float | None
-    expected: float | None
-    estimated: bool
-    seconds: int
-
-    def as_json(self) -> dict[str, Any]:
-        """As in the JSON report."""
-        return {
-            "worst_case_usd": None if self.worst is None else round(self.worst, 4),
-            "expected_usd": None if self.expected is None else round(self.expected, 4),
-            "prices_estimated": self.estimated,
-            "max_runtime_seconds": self.seconds,
-        }
 
 
 @dataclass(frozen=True)
@@ -91,26 +66,6 @@ class Fit:
                 for what, point, upper, usable, share in self.needs()
             },
         }  # fmt: skip
-
-
-def cost_of(definition: Definition, region: str | None) -> Cost:
-    """What a run costs in ``region``, or in the reference region where the plan does not tell."""
-    where, attempts, steps = region or REFERENCE_REGION, definition.attempts, definition.steps
-    first = attempts[0]
-    usd = attempt_usd(first, where, packaged=True)
-    prepared = [known for step in steps if (known := attempt_usd(step, where, packaged=True)) is not None]
-    unknown = len(prepared) < len(steps)
-    return Cost(
-        worst=worst_case_usd(attempts, where, steps=steps, packaged=True),
-        expected=None if usd is None or unknown else usd * (SPOT_BILLABLE[1] if first.spot else 1) + sum(prepared),
-        estimated=is_estimated(attempts, where, steps=steps, packaged=True),
-        seconds=sum(_seconds(each) for each in (*steps, *attempts)),
-    )
-
-
-def _seconds(attempt: PlannedAttempt) -> int:
-    limit = attempt.max_runtime_seconds
-    return attempt.tuning.longest(limit) if attempt.tuning else limit
 
 
 def fits(definition: Definition, job_plan: JobPlan | str) -> list[Fit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.rulebook import SEVERITIES, Hit, Rule, Severity, place, rules
@@ -11,6 +12,7 @@ from sagefit.reviewing.rules import (
     alarms,
     attributes,
     drift,
+    events,
     grants,
     lifecycles,
     network,
@@ -22,7 +24,7 @@ from sagefit.reviewing.rules import (
 )
 from sagefit.reviewing.rules.context import Context
 
-__all__ = ["SEVERITIES", "Hit", "Rule", "Severity", "hits", "place", "rules"]
+__all__ = ["SEVERITIES", "Hit", "Rule", "Severity", "drift", "hits", "place", "rules"]
 
 _OF_A_CHANGE = (
     planned.judge,
@@ -33,6 +35,7 @@ _OF_A_CHANGE = (
     grants.judge,
     network.judge,
     alarms.judge,
+    events.judge,
     secrets.judge,
     lifecycles.judge,
     uploads.judge,
@@ -46,6 +49,11 @@ def hits(plan: Plan) -> Iterator[tuple[str, Change | None, Hit]]:
         for about, hit in of_plan(plan):
             yield about, plan.by_address.get(about), hit
     context = Context(plan)
+    for drifted in drift.staying(plan):
+        for judge in _OF_A_CHANGE:
+            for hit in judge(drifted, context):
+                said = replace(hit.message, words=f"changed outside of Terraform: {hit.message.words}")
+                yield drifted.address, drifted, replace(hit, message=said)
     for change in plan.resource_changes:
         if change.kind != "no-op":
             for judge in _OF_A_CHANGE:

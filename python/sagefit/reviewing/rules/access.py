@@ -97,7 +97,7 @@ def _identity(change: Change, context: Context) -> Iterator[Hit]:
     name, _, of_type = owner.partition(":")
     fresh = change.kind == "create" and (not owner or context.is_new(change, name, of_type))
     if after is None or not after.whole:
-        yield unknown(attribute, before, fresh)
+        yield unknown(attribute, before)
     if after is None:
         return
     if not fresh:
@@ -170,7 +170,7 @@ def _resource(change: Change, context: Context) -> Iterator[Hit]:
             yield from (_denial(lost) for lost in widened(Policy(tuple(before.denying)), EMPTY))
         return
     if after is None or not after.whole:
-        yield unknown(attribute, before, change.kind == "create")
+        yield unknown(attribute, before)
     if after is None:
         return
     if not before.statements:  # what a new policy gives to named ones is what it is made for

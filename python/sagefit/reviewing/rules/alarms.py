@@ -16,6 +16,9 @@ from sagefit.reviewing.values import first, was, will_be
 _ALARMS = ("aws_cloudwatch_metric_alarm", "aws_cloudwatch_composite_alarm")
 _ACTIONS = ("alarm_actions", "insufficient_data_actions", "ok_actions")
 
+_SILENCE = {"notBreaching": 0, "ignore": 0, "missing": 1, "breaching": 2}
+"""How much an alarm tells of a metric that stops: with ``missing`` it has insufficient data (CloudWatch guide)."""
+
 _SMALL = 0.1
 """A threshold that changes by less than this share of itself is only tuned."""
 
@@ -88,12 +91,20 @@ def _loosened(change: Change) -> Iterator[Hit]:
     if old is not None and new is not None and old != new and (new > old) is upward:
         small = abs(new - old) <= _SMALL * abs(old)
         yield Hit("alarm-loosened", say("threshold: {} → {}", old, new), "low" if small else None)
-    if before.get("treat_missing_data") == "breaching" and after.get("treat_missing_data") != "breaching":
-        yield Hit("alarm-loosened", say("treat_missing_data: breaching → {}", after.get("treat_missing_data")))
+    yield from _missing(before, after)
     short, long = _patience(before), _patience(after)
     if short and long and long > short:
         words = "fires after {} seconds instead of {}"
         yield Hit("alarm-loosened", say(words, long, short), "low" if long <= 2 * short else None)
+
+
+def _missing(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Hit]:
+    """Silence that counted as bad and now counts as good, or as nothing."""
+    old, new = (str(side.get("treat_missing_data") or "missing") for side in (before, after))
+    if _SILENCE.get(new, 0) >= _SILENCE.get(old, 0):
+        return
+    told = old == "breaching" or bool(after.get("insufficient_data_actions")) or _upward(after) is False
+    yield Hit("alarm-loosened", say("treat_missing_data: {} → {}", old, new), None if told else "low")
 
 
 def _patience(values: dict[str, Any]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,14 @@ _OWNER_TYPES = (
 )  # fmt: skip
 
 
+_ARN = re.compile(r"^arn:[\w-]+:[\w-]+:[\w-]*:(\d{12}):")
+
+
+def _account_of(arn: Any) -> str | None:
+    found = _ARN.match(arn) if isinstance(arn, str) else None
+    return found[1] if found else None
+
+
 class Context:
     """The plan around each change, with indexes that are made when they are first needed."""
 
@@ -48,6 +57,22 @@ class Context:
         before = change.before
         names = (*_OWNERS, "arn") if change.type.endswith("_policy") else _OWNERS
         return any(before.get(name) in self._deleted for name in names if isinstance(before.get(name), str))
+
+    @cached_property
+    def accounts(self) -> frozenset[str]:
+        """The accounts that this plan is made in, as far as it says: who is asked, and the ARNs of what there is."""
+        found = {_account_of(change.before.get("arn")) for change in self.plan.managed}
+        modules: list[Any] = [(self.plan.prior_state.get("values") or {}).get("root_module")]
+        while modules:
+            module = modules.pop()
+            if isinstance(module, dict):
+                modules += module.get("child_modules") or []
+                for each in module.get("resources") or []:
+                    values = each.get("values") if isinstance(each, dict) else None
+                    if isinstance(values, dict):
+                        found.add(_account_of(values.get("arn")) if each.get("mode") == "managed" else None)
+                        found.add(values.get("account_id") if each.get("type") == "aws_caller_identity" else None)
+        return frozenset(str(account) for account in found if account)
 
     @cached_property
     def _new_names(self) -> set[tuple[str, Any]]:

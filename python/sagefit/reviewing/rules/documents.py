@@ -8,7 +8,7 @@ from sagefit.iam import Lost, Policy, read_policy
 from sagefit.iam.policy import EMPTY, read_document_data
 from sagefit.reviewing.message import Message, say
 from sagefit.reviewing.plan import Change
-from sagefit.reviewing.rulebook import Hit, Severity
+from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.values import was, will_be
 
@@ -55,9 +55,8 @@ def conditions(lost: Lost) -> str:
     return f"a weaker condition on {', '.join(keys)}" if keys else "no condition any more"
 
 
-def unknown(attribute: str, before: Policy, fresh: bool) -> Hit:
-    """The finding about a policy that nobody can read yet; ``fresh`` if whom it is for is new, too."""
+def unknown(attribute: str, before: Policy) -> Hit:
+    """The finding about a policy that nobody can read yet."""
     if before.statements:
         return Hit("iam-unknown", say("{} was known and will be known only after apply", attribute), "high")
-    severity: Severity = "low" if fresh else "medium"
-    return Hit("iam-unknown", say("{} will be known only after apply", attribute), severity)
+    return Hit("iam-unknown", say("{} will be known only after apply", attribute))

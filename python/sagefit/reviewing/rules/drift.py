@@ -1,10 +1,14 @@
-"""Changes by hand that the apply would undo. Terraform itself shows them only among the rest of the update."""
+"""What was changed outside of Terraform: what of that matters, what the apply would undo, and what is dangerous.
+
+Terraform itself shows what an apply undoes only among the rest of the update, and a refresh-only plan lists no change.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from sagefit.documents import as_list
 from sagefit.reviewing.diff import SENSITIVE, Edit, Shades, edits
 from sagefit.reviewing.hidden import hidden_by_name
 from sagefit.reviewing.message import say
@@ -13,6 +17,11 @@ from sagefit.reviewing.rulebook import Hit
 
 _NOISE: tuple[Any, ...] = ({}, [], None, "", False)
 _DERIVED = ("tags_all", "timeouts", "id", "arn")
+# Attributes of a role in which a refresh reads back what resources of their own have set: their type, and where it is.
+_READ_BACK = {
+    "inline_policy": ("aws_iam_role_policy", "name"),
+    "managed_policy_arns": ("aws_iam_role_policy_attachment", "policy_arn"),
+}
 
 
 def of_plan(plan: Plan) -> Iterator[tuple[str, Hit]]:
@@ -22,7 +31,7 @@ def of_plan(plan: Plan) -> Iterator[tuple[str, Hit]]:
         change = planned.get(drift.address)
         if change is None or drift.kind != "update" or change.kind not in ("update", "replace"):
             continue
-        for edit in by_hand(drift):
+        for edit in by_hand(drift, plan):
             here = _at(change.before, edit)
             if _at(change.after, edit) == edit.before != here and here == edit.after:
                 hidden = hidden_by_name(edit.path, edit.after or edit.before)
@@ -30,7 +39,22 @@ def of_plan(plan: Plan) -> Iterator[tuple[str, Hit]]:
                 yield change.address, Hit("drift-reverted", say("{}: {} → {}, set by hand", edit.where, now, then))
 
 
-def by_hand(drift: Change) -> list[Edit]:
+def found(plan: Plan) -> list[Change]:
+    """Objects that differ from the state in something that matters, or are gone."""
+    return [drift for drift in plan.resource_drift if drift.kind != "update" or by_hand(drift, plan)]
+
+
+def staying(plan: Plan) -> Iterator[Change]:
+    """Those of `found` that this plan does not change back, without what is only read back in another form."""
+    for drift in found(plan):
+        planned = plan.by_address.get(drift.address)
+        if drift.kind == "update" and (planned is None or planned.kind in ("no-op", "read")):
+            kept = {name for edit in by_hand(drift, plan) if isinstance(name := edit.path[0], str)}
+            after = {**drift.before, **{name: value for name, value in drift.after.items() if name in kept}}
+            yield drift.model_copy(update={"change": drift.change.model_copy(update={"after": after})})
+
+
+def by_hand(drift: Change, plan: Plan) -> list[Edit]:
     """What really drifted: not what a refresh fills in or writes in another form."""
     values = drift.change
     shades = Shades(None, values.before_sensitive, values.after_sensitive)
@@ -41,7 +65,20 @@ def by_hand(drift: Change) -> list[Edit]:
         and edit.path[0] not in _DERIVED
         and not edit.sensitive
         and not (any(edit.before == nothing for nothing in _NOISE) and any(edit.after == nothing for nothing in _NOISE))
+        and not _is_read_back(str(edit.path[0]), drift, plan)
     ]
+
+
+def _is_read_back(attribute: str, drift: Change, plan: Plan) -> bool:
+    """Whether all that ``attribute`` has now is what other resources of the stack have set on this role."""
+    if drift.type != "aws_iam_role" or attribute not in _READ_BACK:
+        return False
+    of_type, key = _READ_BACK[attribute]
+    role = drift.after.get("name")
+    others = [each for each in plan.resource_changes if each.type == of_type and each.before.get("role") == role]
+    known = {each.before.get(key) for each in others}
+    held = [each.get(key) if isinstance(each, dict) else each for each in as_list(drift.after.get(attribute))]
+    return bool(held) and all(each in known for each in held)
 
 
 def _at(values: Any, edit: Edit) -> Any:

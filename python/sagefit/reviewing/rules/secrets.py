@@ -10,15 +10,27 @@ from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.values import Path, shade
+from sagefit.secret_names import is_secret_name
 
 
 def judge(change: Change, context: Context) -> Iterator[Hit]:  # noqa: ARG001
-    """Attributes that were sensitive and are not any more."""
+    """Attributes that were sensitive and are not any more, and parameters that store a secret in plain text."""
+    if change.type == "aws_ssm_parameter" and change.kind in ("create", "update", "replace"):
+        yield from _plain(change)
     if change.kind not in ("update", "replace") or not change.change.before_sensitive:
         return
     values = change.change
     for path in _lost(values.before_sensitive, values.after_sensitive, values.before, values.after, ()):
         yield Hit("secret-readable", say("{} is no longer sensitive", ".".join(map(str, path))))
+
+
+def _plain(change: Change) -> Iterator[Hit]:
+    """A parameter that is not encrypted, which its name says should be: new, or with a new name or value."""
+    name, of_type = str(change.after.get("name") or ""), change.after.get("type")
+    told = name.rpartition("/")[2]
+    same = all(change.before.get(field) == change.after.get(field) for field in ("name", "value", "version"))
+    if of_type in ("String", "StringList") and is_secret_name(told) and not (change.kind == "update" and same):
+        yield Hit("secret-readable", say("{} is of type {}, which is stored in plain text", name, of_type))
 
 
 def outputs(plan: Plan) -> Iterator[tuple[str, Hit]]:

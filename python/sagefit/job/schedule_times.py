@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 
 _UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 _MINUTE = timedelta(minutes=1)
+_MONTH = timedelta(days=365.25 / 12)
+_LEAP_CYCLE = [date(2024, 1, 1) + timedelta(days) for days in range(4 * 365 + 1)]
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6}
 _MONTHS |= {"JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10, "NOV": 11, "DEC": 12}
 _DAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
@@ -49,6 +51,26 @@ def is_due(expression: str, zone: str, began: datetime, since: datetime, until: 
     raise ValueError(f"{expression} is neither rate, cron nor at")
 
 
+def times_a_month(expression: str) -> float | None:
+    """How many times a schedule has in a month, as a mean over four years; None for what cannot be read.
+
+    ``at(...)`` has one time in all and counts as 1.
+
+    >>> times_a_month("rate(1 day)"), times_a_month("cron(0 3 1 * ? *)")
+    (30.4375, 1.0)
+    """
+    kind, _, text = expression.strip().rstrip(")").partition("(")
+    try:
+        if kind == "rate":
+            count, unit = text.split()
+            return _MONTH / (int(count) * _UNITS[unit.rstrip("s")])
+        if kind == "cron":
+            return Cron.parse(text).times_a_month()
+    except (ArithmeticError, KeyError, ValueError):
+        return None
+    return 1.0 if kind == "at" else None
+
+
 @dataclass(frozen=True)
 class Cron:
     """The six fields of an expression."""
@@ -72,6 +94,11 @@ class Cron:
             _weekday(weekday),
             _numbers(years, range(1970, 2200)),
         )
+
+    def times_a_month(self) -> float:
+        """How many times it has in a month, as a mean over four years; its own years are left aside."""
+        days = sum(day.month in self.months and self.is_day(day) and self.is_weekday(day) for day in _LEAP_CYCLE)
+        return len(self.minutes) * len(self.hours) * days / 48
 
     def matches(self, at: datetime) -> bool:
         """Whether a minute of local time is one of its times. Where a clock is put back, the second pass is none."""
