@@ -18,9 +18,9 @@ from typing import Any
 from moto.scheduler.models import Schedule, scheduler_backends
 
 from sagefit.iam.evaluate import Call
+from sagefit.job.schedule_times import is_due
 from sagefit_cloud import authorization, clients, permissions
 from sagefit_cloud.rules import Place
-from sagefit.job.schedule_times import is_due
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 1.0

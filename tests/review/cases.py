@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+FILES = ("dangers", "benign", "own", "dangers_2", "benign_2", "own_2")
+"""The files; those that end in ``_2`` were written by somebody who had not seen the rules."""
 _FOLDER = Path(__file__).with_name("corpus")
 
 

@@ -153,8 +153,11 @@ def test_a_schedule_is_told_by_the_month() -> None:
     assert [(f.rule, f.severity) for f in review.findings] == [("job-price-high", "high"), ("job-month-high", "high")]
     cost = as_json(review)["jobs"][0]["cost"]
     assert cost["runs_a_month"] == pytest.approx(30.44)
-    assert cost["month_usd"] == pytest.approx(cost["expected_usd"] * 30.4375, rel=1e-4)
-    assert "| a month, by its schedule | - | " in markdown(review)
+    for what in ("worst_case", "expected"):
+        assert cost[f"{what}_month_usd"] == pytest.approx(cost[f"{what}_usd"] * 30.4375, rel=1e-4)
+    page = markdown(review)
+    assert "| runs a month, by its schedule | - | 30 |" in page
+    assert "| worst case of a month | - | " in page
 
 
 @pytest.mark.parametrize(

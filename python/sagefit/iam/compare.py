@@ -7,6 +7,7 @@ all the actions that it stands for does not. A grant counts as new unless an old
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +15,7 @@ from itertools import product
 
 from sagefit.iam.policy import Conditions, Part, Policy, Statement, matches, overlap
 
+_IDENTITY = re.compile(r"AWS:arn:[\w-]+:(?:iam|sts)::(\d{12}):(?:role|user|assumed-role)/")
 MOST = 20_000
 """Combinations of action, resource and principal of one statement that are looked at one by one."""
 
@@ -78,9 +80,19 @@ def _covers(outer: Statement, inner: Statement) -> bool:
     return (
         _part_covers(outer.actions, inner.actions)
         and _part_covers(outer.resources, inner.resources)
-        and _part_covers(outer.principals, inner.principals)
+        and _part_covers(_with_identities(outer.principals, inner.principals), inner.principals)
         and _implies(inner.conditions, outer.conditions)
     )
+
+
+def _with_identities(outer: Part, inner: Part) -> Part:
+    """``outer`` with the roles and users of ``inner`` whose whole account it names: the account may let them in."""
+    if outer.but or inner.but:
+        return outer
+    of_named = (
+        text for text in inner.patterns if (found := _IDENTITY.match(text)) and f"AWS:{found[1]}" in outer.patterns
+    )
+    return replace(outer, patterns=outer.patterns.union(of_named))
 
 
 def _part_covers(outer: Part, inner: Part) -> bool:

@@ -52,7 +52,9 @@ def _facts(job: JobReview, redactor: Redactor) -> str:
         sides = (_usd(job.cost_before, attribute), _usd(job.cost, attribute))
         rows.append(f"| {what} | {sides[0]} | {sides[1]} |")
     if any(cost and cost.starts.written for cost in (job.cost_before, job.cost)):
-        rows.append(f"| a month, by its schedule | {_month(job.cost_before)} | {_month(job.cost)} |")
+        rows.append(f"| runs a month, by its schedule | {_runs(job.cost_before)} | {_runs(job.cost)} |")
+        for what, attribute in (("worst case of a month", "month"), ("expected of a month", "expected_month")):
+            rows.append(f"| {what} | {_usd(job.cost_before, attribute)} | {_usd(job.cost, attribute)} |")
     rows.append(f"| time limits of all attempts | {_time(job.cost_before)} | {_time(job.cost)} |")
     for word in ("code.digest", "launcher"):
         old, new = (d.words.get(word) if d else None for d in (job.before, job.after))
@@ -92,14 +94,13 @@ def _usd(cost: Cost | None, attribute: str) -> str:
     if cost is None:
         return NONE
     usd = getattr(cost, attribute)
+    if usd is None and attribute.endswith("month"):
+        return NONE
     return "price not found" if usd is None else f"{usd:.2f} USD{' (estimated prices)' if cost.estimated else ''}"
 
 
-def _month(cost: Cost | None) -> str:
-    if cost is None or not cost.starts.written:
-        return NONE
-    runs = f"{cost.starts.a_month:,.0f} runs"
-    return runs if cost.month is None else f"{cost.month:,.2f} USD, {runs} as expected"
+def _runs(cost: Cost | None) -> str:
+    return f"{cost.starts.a_month:,.0f}" if cost and cost.starts.written else NONE
 
 
 def _time(cost: Cost | None) -> str:

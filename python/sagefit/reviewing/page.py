@@ -30,7 +30,7 @@ _QUESTIONS = (
     ("public access and network", ("public-", "network-", "metadata-")),
     ("encryption and secrets", ("encryption-", "tls-", "secret-", "upload-", "job-traffic-")),
     ("versions, backups, retention", ("versioning-", "deletion-", "backup-", "retention-", "immutability-")),
-    ("audit and alarms", ("audit-", "alarm-")),
+    ("audit and alarms", ("audit-", "alarm-", "event-")),
     ("jobs", ("job-",)),
     ("the plan itself", ("plan-", "check-", "runs-", "drift-", "protection-", "suppression-")),
 )

@@ -75,6 +75,9 @@ def _job(job: JobReview, review: Review) -> Iterator[RenderableType]:
     yield table
     earlier = f"{_usd(job.cost_before)} → " if job.cost_before else ""
     yield Text(f"worst case of a run: {earlier}{_usd(job.cost)}")
+    if job.cost and job.cost.month is not None:
+        words = f"{job.cost.starts.a_month:,.0f} runs a month by its schedule: at worst {job.cost.month:,.2f} USD"
+        yield Text(words)
     for name, text in job.warm_pool.items():
         yield Text(f"warm pool, {visible(name)}: {visible(review.redactor.show(text, 400))}")
     for word in job.words:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sagefit.catalog.hardware import Instances, hourly_price
-from sagefit.documents import UNKNOWN, parsed
+from sagefit.documents import as_list, parsed
 
 _CREATES = re.compile(r"create(Training|HyperParameterTuning|Processing|Transform|AutoML)", re.IGNORECASE)
 _TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9]+")
 _ECR = re.compile(r"\d{12}\.dkr\.ecr[.\w-]*/\S+")
 _BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]+)")
 _ROLE = re.compile(r"arn:[\w-]+:iam::\d*:role/\S+")
-_OUTWARD = re.compile(r"output|checkpoint|artifact|result|dest|export|tensorboard")
+_INWARD = re.compile(r"input|train|valid|test|data|source|channel")
+_OUTWARD = re.compile(r"output|checkpoint|artifact|dest|export|tensorboard|model")
 _DEFAULT_SECONDS = 86_400
 """The time limit of a training job whose request has none (CreateTrainingJob, StoppingCondition)."""
 _TASK_RETRIES = 3
@@ -34,6 +35,10 @@ _COUNTS = ("instancecount", "instances", "count")
 _SECONDS = ("maxruntimeinseconds", "maxruntimeseconds", "maxruntime", "runtimeseconds", "runtime")
 _FILE_SYSTEMS = ("filesystemid",)
 _REPEATS = ("maximumretryattempts",)
+_KEPT = ("keepaliveperiodinseconds", "keepaliveseconds", "keepalive")
+_DEBUG = ("enableremotedebug", "remotedebug")
+_OF_A_ROW = ("seconds", "timelimit", "timeout", "limitseconds")
+"""Names of a time limit only beside an instance type: elsewhere they are about waiting."""
 _COMPARED = re.compile(r"^(String|Numeric|Boolean|Timestamp|Is|Variable$|Comment$|Next$)")
 PROTECTIONS = {
     "EnableNetworkIsolation": ("job-isolation-off", ("networkisolation", "isolation", "isolated")),
@@ -66,8 +71,9 @@ class Asked:
 
     ``requests``: tasks that create jobs. ``images``, ``roles``, ``keys``: URIs, ARNs and ids. ``inputs`` and
     ``outputs``: buckets and file systems. ``environment``: values by ``STATE.environment.NAME``. ``on`` and ``off``:
-    how often each of `PROTECTIONS` is asked for and refused. ``seconds``: all time limits together. ``retries``: the
-    most of one task.
+    how often each of `PROTECTIONS` is asked for and refused. ``seconds``: all time limits together. ``retries`` and
+    ``kept_seconds``: the most of one. ``debugs``: requests that open a shell. ``locations``: places in S3 without
+    ``s3://``. ``alternatives``: states with instances that a choice or a failure leads to.
     """
 
     requests: int = 0
@@ -82,6 +88,10 @@ class Asked:
     off: Counter[str] = field(default_factory=Counter)
     seconds: int = 0
     retries: int = 0
+    kept_seconds: int = 0
+    debugs: int = 0
+    locations: set[str] = field(default_factory=set)
+    alternatives: set[str] = field(default_factory=set)
 
     def usd(self, region: str) -> float | None:
         """What it costs if each request runs once to its limit, on demand; None where a price is not known."""
@@ -91,12 +101,15 @@ class Asked:
         return sum(price.usd_per_hour * unit.seconds / 3600 for unit, price in prices if price)
 
 
-def asked(definition: Any) -> Asked:
-    """What ``definition``, a JSON text or the object of one, asks for; nothing where it is neither."""
+def asked(definition: Any, inputs: Iterable[Any] = ()) -> Asked:
+    """What ``definition``, a JSON text or the object of one, asks for; nothing where it is neither.
+
+    ``inputs``: what its executions are given by the schedules that start them.
+    """
     found = Asked()
     machine = parsed(definition)
     if isinstance(machine, dict):
-        left, _ = _Reader(found).read(machine, (), "")
+        left, _ = _Reader(found).read([machine, *inputs], ("input",), "")
         found.units += [Unit(instances) for instances in left]
     return found
 
@@ -118,36 +131,55 @@ class _Reader:
             return self._object(node, path, state)
         if isinstance(node, list):
             return self._merged(self.read(each, path, state) for each in node)
-        if path and isinstance(node, str):
+        if isinstance(node, str):
             return self._text(node, path), self._limit(node, path)
-        return [], self._limit(node, path) if path else []
+        return [], self._limit(node, path)
 
     def _object(self, node: dict[str, Any], path: _Path, state: str) -> _Read:
-        found = self._found
-        if _CREATES.search(str(node.get("Resource"))):
-            found.requests += 1
-            for retry in node.get("Retry") or ():
-                most = retry.get("MaxAttempts", _TASK_RETRIES) if isinstance(retry, dict) else 0
-                found.retries = max(found.retries, _number(most) or 0)
-        count = next((_number(value) for key, value in node.items() if _plain(key) in _COUNTS and _number(value)), 1)
+        found, known = self._found, len(self._found.units)
+        self._retries(node)
+        left_out = set(node["States"]) - _reachable(node) if isinstance(node.get("States"), dict) else set()
         parts: list[_Read] = []
         for key, value in node.items():
             name = _plain(key)
             if name in _ENVIRONMENTS and isinstance(value, dict):
                 found.environment |= {f"{state or 'data'}.environment.{each}": value[each] for each in value}
+            elif key == "States" and isinstance(value, dict):
+                for each in value.keys() - left_out:
+                    parts.append(self._state(node, each, (*path, name)))
             elif not _COMPARED.match(key) and not key.endswith(".$"):
                 self._protection(name, value)
-                inside = key if path and path[-1] == "states" else state
-                parts.append(self.read(value, (*path, name), inside))
+                parts.append(self.read(value, (*path, name), state))
             elif key.endswith(".$") and isinstance(value, str):
                 self._places(value, (*path, name))
         instances, limits = self._merged(parts)
-        if count and count > 1 and any(_is_type(value) for value in node.values()):
+        if any(_is_type(value) for value in node.values()):
+            count = next((n for key, value in node.items() if _plain(key) in _COUNTS and (n := _number(value))), 1)
             instances = [each._replace(instance_count=count) for each in instances]
+            own = [n for key, value in node.items() if _plain(key) in _OF_A_ROW and (n := _number(value))]
+            found.seconds += sum(own)
+            limits += own
         if instances and limits:
             found.units += [Unit(each, max(limits)) for each in instances]
-            return [], []
+            instances, limits = [], []
+        if trials := _trials(node):
+            found.units[known:] = [replace(unit, seconds=unit.seconds * trials) for unit in found.units[known:]]
         return instances, limits
+
+    def _state(self, machine: dict[str, Any], name: str, path: _Path) -> _Read:
+        """Read one state; where it has instances and a choice or a failure leads to it, it is an alternative."""
+        known = len(self._found.units)
+        instances, limits = self.read(machine["States"][name], path, name)
+        if (instances or len(self._found.units) > known) and name in _alternatives(machine):
+            self._found.alternatives.add(name)
+        return instances, limits
+
+    def _retries(self, node: dict[str, Any]) -> None:
+        if _CREATES.search(str(node.get("Resource"))):
+            self._found.requests += 1
+            for retry in node.get("Retry") or ():
+                most = retry.get("MaxAttempts", _TASK_RETRIES) if isinstance(retry, dict) else 0
+                self._found.retries = max(self._found.retries, _number(most) or 0)
 
     @staticmethod
     def _merged(parts: Any) -> _Read:
@@ -161,14 +193,17 @@ class _Reader:
     def _protection(self, name: str, value: Any) -> None:
         if protects := _PROTECTS.get(name):
             (self._found.on if value else self._found.off)[protects] += 1
+        self._found.debugs += name in _DEBUG and value is True
 
     def _limit(self, value: Any, path: _Path) -> list[int]:
-        number = _number(value)
+        number, name = _number(value), path[-1]
         if number is None:
             return []
-        if path[-1] in _REPEATS:
+        if name in _REPEATS:
             self._found.retries = max(self._found.retries, number)
-        if path[-1] not in _SECONDS:
+        if name in _KEPT:
+            self._found.kept_seconds = max(self._found.kept_seconds, number)
+        if name not in _SECONDS:
             return []
         self._found.seconds += number
         return [number]
@@ -190,8 +225,51 @@ class _Reader:
         return []
 
     def _places(self, text: str, path: _Path) -> None:
-        outward = any(_OUTWARD.search(name) for name in path[-4:])
+        outward = False
+        for name in reversed(path):  # the nearest key that says a direction
+            if _OUTWARD.search(name) or _INWARD.search(name):
+                outward = bool(_OUTWARD.search(name))
+                break
         (self._found.outputs if outward else self._found.inputs).update(_BUCKET.findall(text))
+        if text.startswith("s3://"):
+            self._found.locations.add(text.removeprefix("s3://"))
+
+
+def _reachable(machine: dict[str, Any]) -> set[str]:
+    """The states that an execution can come to."""
+    states, left, found = machine["States"], [machine.get("StartAt")], set[str]()
+    if machine.get("StartAt") not in states:
+        return set(states)
+    while left:
+        name = left.pop()
+        if isinstance(name, str) and name in states and name not in found:
+            found.add(name)
+            left += [target for target, _ in _targets(states[name])]
+    return found
+
+
+def _alternatives(machine: dict[str, Any]) -> set[str]:
+    """The states of a machine that a choice or a failure leads to."""
+    return {name for state in machine["States"].values() for name, chosen in _targets(state) if chosen}
+
+
+def _targets(state: Any) -> Iterator[tuple[str, bool]]:
+    """Where a state leads to, and whether by a choice or a failure."""
+    if not isinstance(state, dict):
+        return
+    yield str(state.get("Next")), False
+    yield str(state.get("Default")), True
+    for rule in (*as_list(state.get("Choices")), *as_list(state.get("Catch"))):
+        if isinstance(rule, dict):
+            yield str(rule.get("Next")), True
+
+
+def _trials(node: dict[str, Any]) -> int:
+    """How many training jobs the request of a tuning job tries; 0 for any other object."""
+    at: Any = node
+    for key in ("HyperParameterTuningJobConfig", "ResourceLimits", "MaxNumberOfTrainingJobs"):
+        at = at.get(key) if isinstance(at, dict) else None
+    return _number(at) or 0
 
 
 def _plain(key: str) -> str:
@@ -206,9 +284,3 @@ def _number(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def sides(before: Any, after: Any) -> Iterator[Asked]:
-    """Both sides of a change of a definition; what is not known asks for nothing."""
-    for side in (before, after):
-        yield asked(None if side is UNKNOWN else side)

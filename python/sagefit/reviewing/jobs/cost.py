@@ -56,10 +56,16 @@ class Cost:
 
     @property
     def month(self) -> float | None:
-        """What a month costs by the job's schedule, with each run as expected; None without one or without prices."""
-        if not self.starts.a_month or self.expected is None:
-            return None
-        return self.starts.a_month * (self.expected + self.kept)
+        """What a month costs by the schedule if each run is the worst case; None without one or without prices."""
+        return self._month(self.worst)
+
+    @property
+    def expected_month(self) -> float | None:
+        """What a month costs by the schedule if each run is as expected; None without one or without prices."""
+        return self._month(self.expected)
+
+    def _month(self, run: float | None) -> float | None:
+        return self.starts.a_month * (run + self.kept) if self.starts.a_month and run is not None else None
 
     def as_json(self) -> dict[str, Any]:
         """As in the JSON report."""
@@ -67,7 +73,8 @@ class Cost:
             "worst_case_usd": _rounded(self.worst),
             "expected_usd": _rounded(self.expected),
             "runs_a_month": round(self.starts.a_month, 2),
-            "month_usd": _rounded(self.month),
+            "worst_case_month_usd": _rounded(self.month),
+            "expected_month_usd": _rounded(self.expected_month),
             "prices_estimated": self.estimated,
             "max_runtime_seconds": self.seconds,
         }

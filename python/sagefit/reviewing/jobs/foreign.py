@@ -21,12 +21,12 @@ def judge(
     change: Change, old: Any, new: Any, region: str | None, starts: tuple[Starts, Starts], allowed: Allowed
 ) -> Iterator[Hit]:
     """Findings about a change of the definition ``old`` to ``new``, of which one or both ask SageMaker for a job."""
-    before = asked(old) if change.kind != "create" else None
+    before = asked(old, starts[0].inputs) if change.kind != "create" else None
     if new is UNKNOWN:
         if before and before.requests:
             yield Hit("job-unreadable", say("its definition, which trains, will be known only after apply"), "high")
         return
-    after = asked(new)
+    after = asked(new, starts[1].inputs)
     if not after.requests:
         return
     known = before if before and before.requests else None
@@ -37,6 +37,10 @@ def judge(
     if known:
         yield from _protections(known, after)
         yield from retries(known.retries, after.retries, allowed.runtime_factor)
+        if lost := sorted(known.alternatives - after.alternatives):
+            yield Hit("job-attempts-lost", say("nothing leads to {} any more", lost))
+    if after.debugs > (known.debugs if known else 0):
+        yield Hit("job-debug-on", say("EnableRemoteDebug: true"))
 
 
 def retries(before: int, after: int, factor: float) -> Iterator[Hit]:
@@ -47,7 +51,7 @@ def retries(before: int, after: int, factor: float) -> Iterator[Hit]:
 
 def _cost(of: Asked, region: str, starts: Starts) -> Cost:
     usd = of.usd(region)
-    return Cost(usd, usd, False, of.seconds, starts=starts)
+    return Cost(usd, usd, False, of.seconds, kept_seconds=of.kept_seconds, starts=starts)
 
 
 def _protections(before: Asked, after: Asked) -> Iterator[Hit]:

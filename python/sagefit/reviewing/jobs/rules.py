@@ -74,6 +74,7 @@ def _attempts(before: Definition, after: Definition) -> Iterator[Hit]:
         gone = [name for a in before.attempts if (name := a.name) not in {each.name for each in after.attempts}]
         yield Hit("job-attempts-lost", say("{} attempts → {}: {}", len(before.attempts), len(after.attempts), gone))
         return
-    old, new = ({kind for attempt in side.attempts for kind in attempt.next} for side in (before, after))
-    if lost := sorted(old - new):
-        yield Hit("job-attempts-lost", say("a run ends after {}, where it went on before", lost))
+    new = {attempt.name: attempt.next for attempt in after.attempts}
+    lost = [f"{a.name}: {kind}" for a in before.attempts for kind in a.next if kind not in new.get(a.name, a.next)]
+    if lost:
+        yield Hit("job-attempts-lost", say("a run ends after {}, where it went on before", sorted(lost)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sagefit.documents import as_list
 from sagefit.job.schedule_times import times_a_month
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.references import References
@@ -16,10 +16,14 @@ _MACHINE = re.compile(r":stateMachine:([\w-]+)")
 
 @dataclass(frozen=True)
 class Starts:
-    """Schedules of a machine on one side of a change, as they are written, and all their times in a month together."""
+    """Schedules of a machine on one side of a change, as they are written, and all their times in a month together.
+
+    ``inputs``: what they give to the executions that they start, JSON texts.
+    """
 
     written: tuple[str, ...] = ()
     a_month: float = 0.0
+    inputs: tuple[str, ...] = ()
 
     @property
     def text(self) -> str | None:
@@ -35,6 +39,7 @@ class Schedules:
         self._by_name: dict[str, list[Change]] = {}
         self._by_block: dict[str, list[Change]] = {}
         self._by_module: dict[str, list[Change]] = {}
+        self._targets: dict[tuple[str, str], list[Change]] = {}
         rules: dict[tuple[str, str], list[Change]] = {}
         for change in changes:
             if change.type == "aws_scheduler_schedule":
@@ -54,6 +59,7 @@ class Schedules:
         for values in (target.before, target.after):
             for name in _MACHINE.findall(str(values.get(attribute))):
                 self._by_name.setdefault(name, []).append(schedule)
+        self._targets.setdefault(schedule.key, []).append(target)
         for block in self._references.of(target.address, attribute):
             self._by_block.setdefault(block, []).append(schedule)
 
@@ -64,18 +70,24 @@ class Schedules:
         mine += self._by_module.get(machine.module_address, []) if machine.module_address else []
         each = {change.key: change for change in mine}.values()
         return (
-            _all(change.before for change in each if change.kind != "create"),
-            _all(change.after for change in each if change.kind != "delete"),
+            _all([(change.before, self._inputs(change, "before")) for change in each if change.kind != "create"]),
+            _all([(change.after, self._inputs(change, "after")) for change in each if change.kind != "delete"]),
         )
+
+    def _inputs(self, schedule: Change, side: str) -> list[str]:
+        targets = [getattr(target, side) for target in self._targets.get(schedule.key, ())]
+        blocks = [block for values in targets for block in (values, *as_list(values.get("target")))]
+        return [block["input"] for block in blocks if isinstance(block, dict) and isinstance(block.get("input"), str)]
 
 
 def _names(change: Change) -> set[str]:
     return {name for values in (change.before, change.after) if isinstance(name := values.get("name"), str)}
 
 
-def _all(sides: Iterator[dict[str, Any]]) -> Starts:
-    written, total = [], 0.0
-    for values in sides:
+def _all(sides: list[tuple[dict[str, Any], list[str]]]) -> Starts:
+    written, inputs, total = [], [], 0.0
+    for values, given in sides:
+        inputs += given
         expression = values.get("schedule_expression")
         if not expression:
             continue
@@ -83,4 +95,4 @@ def _all(sides: Iterator[dict[str, Any]]) -> Starts:
         zone = values.get("schedule_expression_timezone") or "UTC"
         written.append(f"{expression} {zone}" + (" (off)" if off else ""))
         total += 0.0 if off else times_a_month(str(expression)) or 0.0
-    return Starts(tuple(written), total)
+    return Starts(tuple(written), total, tuple(inputs))

@@ -57,7 +57,8 @@ def _images(before: Asked | None, after: Asked, account: str | None) -> Iterator
             yield Hit("job-image-foreign", say(words, image, registry, sorted(known) or as_list(account)))
         parts = _IMAGE.fullmatch(image)
         if parts and not parts["digest"]:
-            pinned = bool(old) and all("@" in each for each in old)
+            same = [each for each in old if (of := _IMAGE.fullmatch(each)) and of["repository"] == parts["repository"]]
+            pinned = any("@" in each for each in same) or (bool(old) and all("@" in each for each in old))
             moves = parts["tag"] in _MUTABLE and not any(_tag(each) in _MUTABLE and "@" not in each for each in old)
             if pinned or moves:
                 words = "{}: the digest is gone" if pinned else "{}: this tag is made to be moved"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sagefit.documents import UNKNOWN
 from sagefit.iam import Lost, Policy, Statement, widened
 from sagefit.iam.danger import escalations, is_absolute, is_public, severity_of
 from sagefit.iam.policy import ANY, EMPTY, NOT_KNOWN, Part
-from sagefit.reviewing.jobs.limits import with_limits_of
+from sagefit.reviewing.jobs.limits import follows, with_limits_of
 from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.rulebook import SEVERITIES, Hit, Severity
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
+from sagefit.reviewing.rules.documents import BINDING, conditions, of_others, policies, told, unknown
 from sagefit.reviewing.values import will_be
 
 # Attributes that hold policies. The second attribute names the identity that a policy is attached to.
@@ -102,7 +103,9 @@ def _identity(change: Change, context: Context) -> Iterator[Hit]:
         return
     if not fresh:
         job = context.jobs.get(change.module_address) if change.type == "aws_iam_role_policy" else None
-        yield from _widening(with_limits_of(job, before, after) if job else before, after)
+        for lost in widened(with_limits_of(job, before, after) if job else before, after):
+            needed = job and follows(job, context.asked[change.module_address], lost)
+            yield replace(_widening(lost), severity="low") if needed else _widening(lost)
         return
     for statement in after.allowing:
         if is_absolute(statement):
@@ -120,17 +123,13 @@ def _all_of(statement: Statement) -> Lost:
     return Lost(statement, tuple(actions.listed), tuple(resources.listed), tuple(principals.listed))
 
 
-def _widening(before: Policy, after: Policy) -> Iterator[Hit]:
-    for lost in widened(before, after):
-        if not lost.statement.allows:
-            yield _denial(lost)
-        elif lost.condition:
-            yield Hit(
-                "iam-condition-lost",
-                say("{} on {} is allowed under {}", lost.actions, lost.resources, conditions(lost)),
-            )
-        else:
-            yield _grant(lost, "iam-widened")
+def _widening(lost: Lost) -> Hit:
+    if not lost.statement.allows:
+        return _denial(lost)
+    if lost.condition:
+        words = "{} on {} is allowed under {}"
+        return Hit("iam-condition-lost", say(words, lost.actions, lost.resources, conditions(lost)))
+    return _grant(lost, "iam-widened")
 
 
 def _grant(lost: Lost, rule: str) -> Hit:
@@ -175,6 +174,7 @@ def _resource(change: Change, context: Context) -> Iterator[Hit]:
         return
     if not before.statements:  # what a new policy gives to named ones is what it is made for
         yield from (_public(_all_of(s)) for s in after.allowing if is_public(s) and change.type not in _OPEN_BY_DEFAULT)
+        yield from (hit for statement in after.allowing for hit in _to_strangers(statement, context))
         return
     for lost in widened(before, after):
         if not lost.statement.allows:
@@ -186,6 +186,14 @@ def _resource(change: Change, context: Context) -> Iterator[Hit]:
             yield Hit("iam-condition-lost", say(words, _who(lost), lost.actions, conditions(lost)))
         else:
             yield Hit("iam-widened", told("{} may do {}", lost, _who(lost), lost.actions))
+
+
+def _to_strangers(statement: Statement, context: Context) -> Iterator[Hit]:
+    """What a policy that was not there gives to another account, without a condition that binds it."""
+    strangers = of_others(tuple(statement.principals.listed), context)
+    if context.accounts and strangers and not is_public(statement) and not statement.condition_keys & BINDING:
+        words = "{}, of another account, may do {}"
+        yield Hit("iam-widened", say(words, strangers, tuple(statement.actions.listed)), "medium")
 
 
 def _public(lost: Lost) -> Hit:

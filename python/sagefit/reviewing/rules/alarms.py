@@ -21,6 +21,8 @@ _SILENCE = {"notBreaching": 0, "ignore": 0, "missing": 1, "breaching": 2}
 
 _SMALL = 0.1
 """A threshold that changes by less than this share of itself is only tuned."""
+_SMALL_OF_REST = 0.5
+"""And of a percentage by less than this share of what is left to 100: 95 to 99 is not."""
 
 # Metrics that are a share of something, in percent. Not those that add up over processors or GPUs.
 _PERCENT = re.compile(
@@ -89,7 +91,9 @@ def _loosened(change: Change) -> Iterator[Hit]:
         yield Hit("alarm-loosened", say(words, before["comparison_operator"], after.get("comparison_operator")), "high")
     old, new = _number(before.get("threshold")), _number(after.get("threshold"))
     if old is not None and new is not None and old != new and (new > old) is upward:
-        small = abs(new - old) <= _SMALL * abs(old)
+        _, highest = _metric(after)
+        rest = highest - old if upward and highest is not None else None
+        small = abs(new - old) <= _SMALL * abs(old) and (rest is None or new - old <= _SMALL_OF_REST * rest)
         yield Hit("alarm-loosened", say("threshold: {} → {}", old, new), "low" if small else None)
     yield from _missing(before, after)
     short, long = _patience(before), _patience(after)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sagefit.machine.definition import Definition, read_definition
+from sagefit.reviewing.jobs.asked import Asked, asked
 from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.references import References
 
@@ -100,11 +101,18 @@ class Context:
     @cached_property
     def jobs(self) -> dict[str, Definition]:
         """Sagefit's jobs as they will be, by the module they are in."""
-        machines = [
-            c for c in self.plan.managed if c.type == "aws_sfn_state_machine" and c.kind in ("create", "update")
-        ]
-        read = {c.module_address: read_definition(c.after.get("definition")) for c in machines}
+        read = {c.module_address: read_definition(c.after.get("definition")) for c in self._machines}
         return {module: definition for module, definition in read.items() if definition}
+
+    @cached_property
+    def asked(self) -> dict[str, Asked]:
+        """What the machines of `jobs` ask for, by the module they are in."""
+        return {c.module_address: asked(c.after.get("definition")) for c in self._machines}
+
+    @property
+    def _machines(self) -> list[Change]:
+        kinds = ("create", "update", "no-op")
+        return [c for c in self.plan.managed if c.type == "aws_sfn_state_machine" and c.kind in kinds]
 
     @cached_property
     def _by_block(self) -> dict[str, list[Change]]:

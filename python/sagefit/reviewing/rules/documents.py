@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sagefit.iam import Lost, Policy, read_policy
@@ -11,6 +12,16 @@ from sagefit.reviewing.plan import Change
 from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
 from sagefit.reviewing.values import was, will_be
+
+_ACCOUNT = re.compile(r"\b\d{12}\b")
+BINDING = {"sts:externalid", "aws:principalorgid", "aws:principalorgpaths", "aws:sourceaccount", "aws:sourcearn"}
+"""Keys of conditions that keep a stranger from using a grant in somebody else's name."""
+
+
+def of_others(principals: tuple[str, ...], context: Context) -> tuple[str, ...]:
+    """Those that are of an account which is not known as one of this plan."""
+    found = ((text, _ACCOUNT.search(text)) for text in principals if text.startswith("AWS:"))
+    return tuple(text for text, account in found if account and account[0] not in context.accounts)
 
 
 def policies(change: Change, attribute: str, context: Context) -> tuple[Policy, Policy | None]:

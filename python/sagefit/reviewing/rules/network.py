@@ -19,6 +19,7 @@ WORLD = ("0.0.0.0/0", "::/0")
 WEB = ({80}, {443})
 _GROUPS = ("aws_security_group", "aws_default_security_group")
 _RULES = ("aws_security_group_rule", "aws_vpc_security_group_ingress_rule", "aws_vpc_security_group_egress_rule")
+_PREFIX_LISTS = ("aws_ec2_managed_prefix_list", "aws_ec2_managed_prefix_list_entry")
 _CIDRS = ("cidr_blocks", "ipv6_cidr_blocks", "cidr_ipv4", "cidr_ipv6", "cidr_block", "ipv6_cidr_block")
 _OTHERS = (
     "security_groups",
@@ -72,6 +73,8 @@ def judge(change: Change, context: Context) -> Iterator[Hit]:
                 yield from _judged(opening, fresh or _is_of_new_group(change, context))
         if change.kind == "update" and any(UNKNOWN in will_be(change, name) for name in _CIDRS):
             yield Hit("network-opened", say("whom it lets in is known only after apply"), "medium")
+    elif change.type in _PREFIX_LISTS:
+        yield from _prefixes(change)
     elif change.type in ("aws_network_acl_rule", "aws_network_acl", "aws_default_network_acl"):
         yield from _acl(change)
     elif change.type == "aws_route":
@@ -154,7 +157,9 @@ def _severity(opening: _Opening, fresh: bool) -> Severity | None:
     if not opening.inward:
         if fresh:
             return None
-        return "high" if world and (opening.protocol == "-1" or opening.high - opening.low > _EPHEMERAL) else "medium"
+        if not world:
+            return "low"
+        return "high" if opening.protocol == "-1" or opening.high - opening.low > _EPHEMERAL else "medium"
     if not world:
         wide = "/" in opening.peer and _prefix(opening.peer) < 8
         return "high" if wide else None if fresh else "medium"
@@ -171,11 +176,21 @@ def _prefix(cidr: str) -> int:
     return length if ":" not in cidr else max(length - 20, 0)
 
 
+def _prefixes(change: Change) -> Iterator[Hit]:
+    """A prefix list is part of every rule that names it."""
+    before, after = (
+        {each.get("cidr") for each in (*as_list(side.get("entry")), side) if isinstance(each, dict)}
+        for side in (change.before if change.kind != "create" else {}, change.after)
+    )
+    for world in sorted(text for text in after - before if text in WORLD):
+        yield Hit("network-opened", say("{} is in the prefix list, and so in every rule that names it", world))
+
+
 def _acl(change: Change) -> Iterator[Hit]:
     before = set(_allowed(change.before)) if change.kind != "create" else set()
     after = set(_allowed(change.after)) if change.kind != "delete" else set()
     for peer, what in sorted(after - before):
-        if peer in WORLD and change.kind != "create":
+        if peer in WORLD and (change.kind != "create" or (change.type.endswith("_rule") and what.startswith("-1 "))):
             yield Hit("network-opened", say("the network ACL lets {} in from {}", what, peer))
     denied = set(_denied(change.before)) if change.kind != "create" else set()
     for peer, what in sorted(denied - (set(_denied(change.after)) if change.kind != "delete" else set())):

@@ -11,13 +11,9 @@ from sagefit.reviewing.message import say
 from sagefit.reviewing.plan import Change
 from sagefit.reviewing.rulebook import Hit
 from sagefit.reviewing.rules.context import Context
-from sagefit.reviewing.rules.documents import conditions, policies, told, unknown
+from sagefit.reviewing.rules.documents import BINDING, conditions, of_others, policies, told, unknown
 
-_ACCOUNT = re.compile(r"\b\d{12}\b")
 _ROOT = re.compile(r"AWS:\d{12}")
-_BINDING = {"sts:externalid", "aws:principalorgid", "aws:principalorgpaths", "aws:sourceaccount", "aws:sourcearn"}
-"""Keys of conditions that keep a stranger from using the trust in somebody else's name."""
-
 TRUST = {"aws_iam_role": "assume_role_policy"}
 
 
@@ -44,7 +40,7 @@ def judge(change: Change, context: Context) -> Iterator[Hit]:
         elif lost.condition:
             yield Hit("trust-opened", say("{} may take on this role under {}", lost.principals, conditions(lost)))
         else:
-            own = bool(context.accounts) and not _of_others(lost.principals, context)
+            own = bool(context.accounts) and not of_others(lost.principals, context)
             words = "{} may take on this role"
             yield Hit("trust-opened", told(words, lost, lost.principals), "medium" if own else None)
 
@@ -56,18 +52,12 @@ def _new(statement: Statement, context: Context) -> Iterator[Hit]:
         yield Hit("trust-opened", say("anybody may take on this role"), "critical")
     elif problem := _open_federation(statement):
         yield Hit("trust-opened", say("{} may take on this role with {}", principals, problem))
-    elif others := _of_others(principals, context):
-        bound = bool(statement.condition_keys & _BINDING)
+    elif others := of_others(principals, context):
+        bound = bool(statement.condition_keys & BINDING)
         words = "{}, of another account, may take on this role" + ("" if bound else " without an external id")
         yield Hit("trust-opened", say(words, others), "medium" if bound or not context.accounts else None)
     elif not statement.conditions and (whole := [text for text in principals if _ROOT.fullmatch(text)]):
         yield Hit("trust-opened", say("whoever {} lets assume roles may take on this one", whole), "medium")
-
-
-def _of_others(principals: tuple[str, ...], context: Context) -> tuple[str, ...]:
-    """Those that are of an account which is not known as one of this plan."""
-    found = ((text, _ACCOUNT.search(text)) for text in principals if text.startswith("AWS:"))
-    return tuple(text for text, account in found if account and account[0] not in context.accounts)
 
 
 def _open_federation(statement: Statement) -> str:
