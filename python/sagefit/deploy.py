@@ -107,14 +107,14 @@ def _apply_saved(job_plan: JobPlan, terraform: Terraform) -> None:
     if not path.exists() or not note.exists():
         raise SagefitError(f"no saved plan of {job.name}", hint=f"make one: {command('plan', job.reference)}")
     noted = json.loads(note.read_text(encoding="utf-8"))
+    if not noted["destroy"]:  # first, for a new plan of what is not allowed would be refused as well
+        check(job_plan, load_platform(job.platform))
     if noted["inputs"] != _inputs(job_plan, destroy=noted["destroy"]):
         raise SagefitError(
             f"stale plan: {display(job.path)}, its code or local data changed after the plan was made",
             hint=f"plan again: {command('plan', job.reference)}",
             exit_code=REFUSED,
         )
-    if not noted["destroy"]:
-        check(job_plan, load_platform(job.platform))
     if noted["removed"]:
         refuse_under_runs(job)
     terraform.apply(Plan(path))

@@ -190,7 +190,9 @@ _TYPES = st.sampled_from(
     [
         "aws_s3_bucket", "aws_iam_role_policy", "aws_security_group", "aws_cloudwatch_metric_alarm",
         "aws_sfn_state_machine", "aws_network_acl", "aws_lambda_permission", "aws_iam_role", "aws_kms_key",
-        "aws_dynamodb_table",
+        "aws_dynamodb_table", "aws_scheduler_schedule", "aws_cloudwatch_event_rule", "aws_cloudwatch_event_target",
+        "aws_ecr_lifecycle_policy", "aws_s3_bucket_lifecycle_configuration", "aws_ssm_parameter",
+        "aws_sns_topic_subscription", "aws_ec2_managed_prefix_list", "aws_s3_bucket_policy",
     ]
 )  # fmt: skip
 _PARTS = st.sampled_from(
@@ -201,7 +203,8 @@ _PARTS = st.sampled_from(
 )  # fmt: skip
 _NAMES = ["policy", "ingress", "egress", "definition", "alarm_actions", "threshold", "assume_role_policy", "principal",
           "logging_configuration", "metric_query", "evaluation_periods", "inline_policy", "managed_policy_arns",
-          "server_side_encryption", "cidr_blocks", "password"]  # fmt: skip
+          "server_side_encryption", "cidr_blocks", "password", "event_pattern", "filter_policy", "rule", "target",
+          "input", "name", "schedule_expression", "type", "entry", "tags", "role_arn", "arn", "state"]  # fmt: skip
 _VALUES = st.dictionaries(st.sampled_from(_NAMES), _JSON, max_size=4)
 
 
@@ -216,6 +219,34 @@ def test_any_values_make_a_page_and_a_report(of_type: str, before: Any, after: A
     )
     assert markdown(found)
     json.dumps(as_json(found))
+
+
+_KEYS = st.sampled_from(
+    [
+        "StartAt", "States", "Type", "Resource", "Parameters", "Retry", "MaxAttempts", "Choices", "Catch", "Next",
+        "Default", "Environment", "InstanceType", "InstanceCount", "MaxRuntimeInSeconds", "TrainingImage", "S3Uri.$",
+        "HyperParameterTuningJobConfig", "ResourceLimits", "MaxNumberOfTrainingJobs", "KmsKeyId", "seconds", "Comment",
+    ]
+)  # fmt: skip
+_TEXTS = st.sampled_from(
+    ["a", "b", "Pass", "ml.g5.xlarge", "arn:aws:states:::sagemaker:createTrainingJob", "s3://b/c", "3600", "{", "[1]"]
+)
+_DEFINITIONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS | _TEXTS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(_DEFINITIONS, _DEFINITIONS, _DEFINITIONS)
+def test_any_definition_is_judged(before: Any, after: Any, given_to_it: Any) -> None:
+    sides = [{"name": "m", "definition": json.dumps({"States": {}, **each} if isinstance(each, dict) else each)}
+             for each in (before, after)]  # fmt: skip
+    schedule = {"schedule_expression": "rate(1 day)", "target": [{"arn": ":stateMachine:m", "input": given_to_it}]}
+    found = reviewed(
+        change("aws_sfn_state_machine.m", sides[0], sides[1]), change("aws_scheduler_schedule.s", None, schedule)
+    )
+    assert markdown(found)
 
 
 @given(st.dictionaries(_PARTS, _JSON))

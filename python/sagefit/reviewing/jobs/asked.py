@@ -177,7 +177,7 @@ class _Reader:
     def _retries(self, node: dict[str, Any]) -> None:
         if _CREATES.search(str(node.get("Resource"))):
             self._found.requests += 1
-            for retry in node.get("Retry") or ():
+            for retry in as_list(node.get("Retry")):
                 most = retry.get("MaxAttempts", _TASK_RETRIES) if isinstance(retry, dict) else 0
                 self._found.retries = max(self._found.retries, _number(most) or 0)
 
@@ -238,7 +238,7 @@ class _Reader:
 def _reachable(machine: dict[str, Any]) -> set[str]:
     """The states that an execution can come to."""
     states, left, found = machine["States"], [machine.get("StartAt")], set[str]()
-    if machine.get("StartAt") not in states:
+    if not isinstance(left[0], str) or left[0] not in states:
         return set(states)
     while left:
         name = left.pop()

@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from sagefit.documents import UNKNOWN
+from sagefit.documents import UNKNOWN, as_list
 from sagefit.machine.definition import OWN_VARIABLE, Definition, is_ours, read_definition
 from sagefit.planning import JobPlan
 from sagefit.reviewing.jobs import cost, foreign, rules, supply
@@ -159,7 +159,7 @@ def _removed(change: Change, before: Definition | None, starts: Starts) -> JobRe
 def _region(change: Change, definition: Definition | None) -> str | None:
     """Where the job runs: by the ARN of its log group, else by its image."""
     for values in (change.after, change.before):
-        logging = values.get("logging_configuration") or [{}]
+        logging = as_list(values.get("logging_configuration"))
         for text in (
             first([each.get("log_destination") for each in logging if isinstance(each, dict)]),
             values.get("arn"),

@@ -76,7 +76,7 @@ def _is_read_back(attribute: str, drift: Change, plan: Plan) -> bool:
     of_type, key = _READ_BACK[attribute]
     role = drift.after.get("name")
     others = [each for each in plan.resource_changes if each.type == of_type and each.before.get("role") == role]
-    known = {each.before.get(key) for each in others}
+    known = [each.before.get(key) for each in others]
     held = [each.get(key) if isinstance(each, dict) else each for each in as_list(drift.after.get(attribute))]
     return bool(held) and all(each in known for each in held)
 
