@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +18,12 @@ import pytest
 
 from sagefit.cloud import control
 from sagefit.errors import INVALID, REFUSED, SagefitError
-from sagefit.gitops import apply, bundle
+from sagefit.gitops import apply, bundle, comment
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, RECORD, Record, private
 from sagefit.gitops.bundle import Ready
 from sagefit.gitops.normalised import KEY_VARIABLE
 from sagefit.gitops.stacks import Stack
+from sagefit.reviewing import Tuning
 from sagefit.target import Target, activate
 from sagefit.terraform import Plan, Terraform
 
@@ -80,10 +81,10 @@ class World:
         self.variables.write_text(f'value = "{value}"\nsecret = "{secret}"\n', encoding="utf-8")
         return bundle.plan_into(self.ready, self.target, self.out, lifetime=lifetime)
 
-    def apply(self, *, replan: bool = False, out: Path | None = None) -> bool:
+    def apply(self, *, replan: bool = False, out: Path | None = None, approved: Collection[str] = ()) -> bool:
         """Apply what was reviewed."""
         folder = out or self.out
-        return apply.apply_ready(self.ready, folder, self.target, replan=replan)
+        return apply.apply_ready(self.ready, folder, self.target, replan=replan, approved=approved)
 
     def refusal(self, *, replan: bool = False) -> str:
         """Apply what must be refused; returns why."""
@@ -197,7 +198,7 @@ def test_an_edited_record_is_refused(world: World) -> None:
     assert "was edited" in world.refusal(replan=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 1}', "null", '{"v": 1, "place": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 2}', "null", '{"v": 2, "place": 3}'])
 def test_a_record_that_is_none(world: World, text: str) -> None:
     world.plan("one")
     private(world.folder / RECORD, text)
@@ -338,3 +339,42 @@ def test_all_that_speaks_against_a_plan_is_said_at_once(applied: World) -> None:
     text = applied.refusal()
     assert "expired plan" in text
     assert "other state" in text
+
+
+def test_a_finding_that_blocks_is_refused_until_it_is_approved_by_name(world: World) -> None:
+    record = world.plan("one")
+    assert record.blocked == []
+    replace(record, blocked=["runs-code:a.b", "iam-admin:a.c"]).sealed().save(world.folder)
+    assert "blocked by fail_on in .sagefit-review.yaml:\n  iam-admin:a.c\n  runs-code:a.b" in world.refusal()
+    with pytest.raises(SagefitError) as caught:
+        world.apply(approved=["iam-admin:a.c", "iam-admin:other"])
+    assert "runs-code:a.b" in str(caught.value)
+    assert "iam-admin:a.c" not in caught.value.message
+    assert world.apply(approved=["iam-admin:a.c", "runs-code:a.b"])
+
+
+def test_the_settings_of_the_base_say_what_blocks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = world.ready.terraform.root / "main.tf"
+    block = 'resource "terraform_data" "hook" {\n  provisioner "local-exec" {\n    command = "true"\n  }\n}\n'
+    main.write_text(main.read_text(encoding="utf-8") + block, encoding="utf-8")
+    assert world.plan("one").blocked == []
+    monkeypatch.setattr(bundle, "settings_of", lambda _: Tuning(fail_on="medium"))
+    assert world.plan("one").blocked == ["runs-code:terraform_data.hook"]
+    assert "## Plan:" in (world.folder / PAGE).read_text(encoding="utf-8")
+    assert "runs-code:terraform_data.hook" in world.refusal()
+    raw = json.loads((world.folder / RECORD).read_text(encoding="utf-8"))
+    (world.folder / RECORD).write_text(json.dumps(raw | {"blocked": []}), encoding="utf-8")
+    assert "was edited" in world.refusal()
+
+
+def test_only_the_page_that_was_made_with_the_plan_is_posted(world: World) -> None:
+    world.plan("one")
+    (entry,) = comment.entries(world.out, "abc")
+    assert entry.text == (world.folder / PAGE).read_text(encoding="utf-8")
+    (world.folder / PAGE).write_text("**0 change**: harmless\n", encoding="utf-8")
+    with pytest.raises(SagefitError, match="is not the page that was made with the plan") as caught:
+        comment.entries(world.out, "abc")
+    assert caught.value.exit_code == REFUSED
+    (world.folder / PAGE).unlink()
+    (entry,) = comment.entries(world.out, "abc")
+    assert "create: terraform_data" in entry.text

@@ -271,3 +271,14 @@ def test_a_page_brings_no_second_marker(server: Server) -> None:
     page = "<!-- sagefit:plan stack=dev/platform sha=1 plan=2 v=1 -->\n## Plan\n"
     post(server.github(), [entry(text=page)], 1)
     assert server.bodies() == [entry(text="## Plan").body(1)]
+
+
+def test_a_stack_whose_file_cannot_be_read_is_not_called_untouched(server: Server) -> None:
+    post(server.github(), [Entry("dev/jobs/a", "c1", "d1", "## a")], 1)
+    broken = Entry("files/jobs/a%20b.yaml", "c2", "none", "## jobs/a b.yaml: not planned")
+    post(server.github(), [broken], 2)
+    bodies = server.bodies()
+    assert "Not planned: `jobs/a b.yaml` cannot be read" in bodies[0]
+    assert "no longer touches" not in "".join(bodies)
+    post(server.github(), [Entry("dev/jobs/a", "c3", "d3", "## a")], 3)
+    assert "## jobs/a b.yaml\n\nThe file can be read." in server.bodies()[1]

@@ -28,9 +28,11 @@ ATLANTIS = EXAMPLES / "atlantis" / "repos.yaml"
 # What a workflow may interpolate into a script is nothing; into other fields these, of which nobody outside decides.
 _TRUSTED = re.compile(
     r"vars\.[A-Z_]+|secrets\.SAGEFIT_REVIEW_KEY|github\.token|github\.event\.pull_request\.(number|base\.sha)"
+    r"|inputs\.approve|inputs\.commit \|\| github\.sha"  # given by whoever may start the workflow
 )
 _PERMISSIONS = {
     ("plan", "plan"): {"contents": "read", "id-token": "write"},
+    ("plan", "gate"): {},
     ("plan", "comment"): {"contents": "read", "pull-requests": "write"},
     ("apply", "apply"): {"actions": "read", "contents": "read", "id-token": "write", "pull-requests": "read"},
     ("drift", "drift"): {"contents": "read", "id-token": "write"},
@@ -98,10 +100,28 @@ def test_nobody_outside_starts_a_workflow_that_trusts_him() -> None:
 
 def test_the_apply_waits_for_a_protected_environment_and_runs_alone() -> None:
     apply = workflow(EXAMPLES / "github" / "apply.yml")
-    assert apply["on"] == {"push": {"branches": ["main"]}}
+    assert apply["on"].keys() == {"push", "workflow_dispatch"}
+    assert apply["on"]["push"] == {"branches": ["main"]}
     assert apply["jobs"]["apply"]["environment"] == "production"
     assert "cancel-in-progress" not in apply["concurrency"]
     assert yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["environment"] == {"name": "production"}
+
+
+_GATES = {
+    "github": next(step["run"] for where, step in STEPS if where == "plan/gate" and "run" in step),
+    "gitlab": yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["gate"]["script"][0],
+}
+
+
+@pytest.mark.parametrize("host", _GATES)
+@pytest.mark.parametrize(("code", "passes"), [(0, True), (5, False)])
+def test_the_gate_is_shut_by_a_plan_that_is_blocked(host: str, code: int, passes: bool, tmp_path: Path) -> None:
+    (tmp_path / "reviewed").mkdir()
+    told = {"stacks": [{"stack": "dev/jobs/a", "code": code, "summary": "blocked by 1 findings"}]}
+    (tmp_path / "reviewed" / "stacks.json").write_text(json.dumps(told), encoding="utf-8")
+    done = subprocess.run(["bash", "-e", "-c", _GATES[host]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is passes, done.stderr
+    assert ("dev/jobs/a" in done.stdout) is not passes
 
 
 def test_no_expression_gets_into_a_script() -> None:

@@ -7,6 +7,7 @@ one clone, the merge is applied from another, as in a pipeline.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -73,19 +74,24 @@ def team(origin: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_run(team: Team) -> None:
     author, pipeline = team.author, team.pipeline
+    author.write(".sagefit-review.yaml", "{ fail_on: medium, usd_per_run: 0.01 }\n")
+    author.commit("What the review shuts out")
+    team.merge()
     author.job("jobs/count.yaml", _CODE)
     author.write("counting/train.py", "print('hello')\n")
     before = len(author.sagefit("cloud", "calls", "--json", CLOUD="local").out.splitlines())  # of the platform
-    done = author.sagefit("plan", "--changed", "--base", "origin/main", "--out", ".sagefit/plans", CLOUD="local")
-    assert COUNT in done.out
-    assert "to create" in done.out
+    done = author.sagefit(
+        "plan", "--changed", "--base", "origin/main", "--out", ".sagefit/plans", check=5, CLOUD="local"
+    )
+    assert re.search(rf"{COUNT} +blocked by 1 findings, \d+ to create", done.out)
     lines = author.sagefit("cloud", "calls", "--json", CLOUD="local").out.splitlines()[before:]
     calls = [json.loads(line) for line in lines]
     job = [call for call in calls if call["service"] == "stepfunctions" or call["action"] == "PutObject"]
     assert {call["kind"] for call in job} == {"read"}
     plans = team.plans(author)
     assert "ml.m5.large" in (plans / COUNT / "page.md").read_text(encoding="utf-8")
-    assert json.loads((plans / "stacks.json").read_text(encoding="utf-8"))["stacks"][0]["stack"] == COUNT
+    told = json.loads((plans / "stacks.json").read_text(encoding="utf-8"))["stacks"][0]
+    assert (told["stack"], told["code"]) == (COUNT, 5)
 
     author.commit("A job that counts")
     team.merge()
@@ -95,11 +101,22 @@ def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_r
     assert "the record came without its plan" in stale.err
     assert "other platform: dev publishes something else" in stale.err
 
-    done = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", CLOUD="local")
+    shut = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", check=4, CLOUD="local")
+    assert "blocked by fail_on in .sagefit-review.yaml" in shut.err
+    (finding,) = re.findall(r"^ +(job-price-high:\S+)$", shut.err, re.MULTILINE)
+    other = pipeline.sagefit(
+        "apply", "--reviewed", reviewed, "--replan", "--approve", "job-price-high:x", check=4, CLOUD="local"
+    )
+    assert finding in other.err
+    done = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", "--approve", finding, CLOUD="local")
+    assert f"{COUNT}: approved: {finding}" in done.err
     assert f"{COUNT}: applied" in done.err
     assert pipeline.sagefit("start", "count", CLOUD="local").out.startswith("count-")
     again = author.sagefit("apply", "count", "--reviewed", ".sagefit/plans", check=4, CLOUD="local")
     assert "other state: the plan is for serial 0 of lineage none" in again.err
+    author.git("rm", "-q", ".sagefit-review.yaml")
+    author.commit("No review shuts anything out")
+    team.merge()
 
 
 @pytest.mark.full(
@@ -119,11 +136,15 @@ def test_one_stack_that_fails_hides_no_other_and_a_deleted_job_is_destroyed(team
     plans = team.plans(author)
     assert "no platform 'nowhere'" in (plans / "nowhere/jobs/lost/error.txt").read_text(encoding="utf-8")
     assert sorted(path.parent.name for path in plans.rglob("record.json")) == ["count"]
+    assert "colour: unknown key" in (plans / "files/jobs/bad.yaml/error.txt").read_text(encoding="utf-8")
+    told = json.loads((plans / "stacks.json").read_text(encoding="utf-8"))["stacks"]
+    assert {each["stack"]: each["code"] for each in told}["files/jobs/bad.yaml"] == 2
 
     done = author.sagefit("apply", "--reviewed", ".sagefit/plans", CLOUD="local")
     assert f"{COUNT}: applied" in done.err
     left = "print([each['name'] for each in boto3.client('stepfunctions').list_state_machines()['stateMachines']])"
-    assert author.python("-c", _AWS + left, CLOUD="local").out.strip() == "[]"
+    platforms_own = "['sagefit-dev_cleanup']"
+    assert author.python("-c", _AWS + left, CLOUD="local").out.strip() == platforms_own
 
 
 def _have_the_job(team: Team) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from review.plans import change, plan, reviewed
 from review.stack import Stack
 from sagefit.reviewing import Document, Review, as_json, markdown, review
+from sagefit.reviewing.page import DIGESTS
 from sagefit.reviewing.policies import scoped, scoped_base
 from sagefit.reviewing.terminal import page
 
@@ -210,7 +211,7 @@ def test_neither_the_length_nor_a_digest_of_a_secret_is_told() -> None:
             _after_sensitive={"s": True},
         )
         text = markdown(reviewed(entry))
-        return text.split("<sub>")[0].split("\n", 1)[1]
+        return text.split(f"<details><summary>{DIGESTS}")[0].split("\n", 1)[1]
 
     assert shown("new-secret-value-1") == shown("another-secret-of-other-length")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,14 +12,23 @@ import typer
 
 from sagefit.cli.shared import target
 from sagefit.console import command, err, out, print_error
-from sagefit.errors import DONE, FAILED, INVALID, SagefitError
+from sagefit.errors import BLOCKED, DONE, FAILED, SagefitError
 from sagefit.gitops import bundle
 from sagefit.gitops.apply import apply_ready, apply_reviewed, reviewed_keys
 from sagefit.gitops.changed import changed
 from sagefit.gitops.comment import entries, post
 from sagefit.gitops.git import Repository
 from sagefit.gitops.hosts import from_environment
-from sagefit.gitops.parallel import SUMMARY, Outcome, clear, default_parallel, exit_code, plan_all, summarise
+from sagefit.gitops.parallel import (
+    SUMMARY,
+    Outcome,
+    clear,
+    default_parallel,
+    exit_code,
+    plan_all,
+    summarise,
+    unreadable,
+)
 from sagefit.gitops.stacks import stacks_in
 from sagefit.job import load_job
 from sagefit.paths import display
@@ -49,10 +59,10 @@ def plan_for_review(
         job, where = load_job(choice.job) if choice.job else None, target()
         what = bundle.of_job(job, where) if job else bundle.ready(choice.stack or "", where, choice.base)
         record = bundle.plan_into(what, where, folder, base=choice.base, lifetime=timedelta(hours=hours))
-        outcomes, code = [Outcome(record.stack, record)], DONE
+        outcomes = [Outcome(record.stack, record, BLOCKED if record.blocked else DONE)]
     else:
         target()  # a cloud that does not run is said once
-        keys, base, code = _chosen(choice)
+        keys, base, broken = _chosen(choice)
         clear(folder)
         with err.status("planning") as status:
 
@@ -62,7 +72,8 @@ def plan_for_review(
 
             many = parallel or default_parallel()
             outcomes = plan_all(keys, folder, base=base, parallel=many, hours=hours, tell=tell)
-        code = exit_code(outcomes) or code
+        outcomes += unreadable(folder, broken)
+    code = exit_code(outcomes)
     summarise(folder, outcomes)
     for outcome in outcomes:
         out.print(f"{outcome.key:<40} {outcome.summary}", markup=False, soft_wrap=True)
@@ -78,26 +89,27 @@ def plan_for_review(
         raise typer.Exit(code)
 
 
-def _chosen(choice: Choice) -> tuple[list[str], str | None, int]:
-    """Keys of the stacks, the commit that deleted ones are read from, and the code of what could not be read."""
+def _chosen(choice: Choice) -> tuple[list[str], str | None, list[tuple[str, SagefitError]]]:
+    """Keys of the stacks, the commit that deleted ones are read from, and the files that could not be read."""
     if choice.every:
         stacks, broken = stacks_in()
-        errors = [file.error for file in broken]
+        errors = [(display(file.path), file.error) for file in broken]
         found, base = list(stacks), choice.base
     else:
         report = changed(choice.base or "")
-        errors = [error for _, error in report.broken]
+        errors = list(report.broken)
         found, base = [touched.key for touched in report.touched], report.base
-    for error in errors:
-        print_error(error)
-    return found, base, INVALID if errors else DONE
+    return found, base, errors
 
 
-def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool) -> None:
-    """Apply the reviewed plan of ``job``, or all of ``folder``: platforms first, and no job of one that failed."""
+def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool, approved: Collection[str]) -> None:
+    """Apply the reviewed plan of ``job``, or all of ``folder``: platforms first, and no job of one that failed.
+
+    ``approved``: findings that block a plan, as ``RULE:ADDRESS``, which somebody has decided to accept.
+    """
     loaded, where = load_job(job) if job else None, target()
     if loaded:
-        did = apply_ready(bundle.of_job(loaded, where), folder, where, replan=replan)
+        did = apply_ready(bundle.of_job(loaded, where), folder, where, replan=replan, approved=approved)
         err.print(f"{loaded.name} {'applied' if did else 'is up to date'}", markup=False)
         return
     keys = reviewed_keys(folder)
@@ -113,7 +125,7 @@ def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool) -> None
             err.print(f"{key}: left alone, for {platform} was not applied", markup=False, soft_wrap=True)
             continue
         try:
-            did = apply_reviewed(key, folder, where, replan=replan)
+            did = apply_reviewed(key, folder, where, replan=replan, approved=approved)
             err.print(f"{key}: {'applied' if did else 'nothing to do'}", markup=False)
         except SagefitError as error:
             print_error(error)

@@ -93,15 +93,24 @@ def apply_command(
     replan: Annotated[
         bool, typer.Option("--replan", help="Where time has passed, plan again; go on if that does the same.")
     ] = False,
+    approve: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--approve",
+            metavar="RULE:ADDRESS",
+            envvar="SAGEFIT_APPROVE",
+            help="A finding that blocks a reviewed plan and is accepted; repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Apply the plan that `plan` saved, exactly as it was saved; or plans that were reviewed, if they still hold."""
     if reviewed:
         from sagefit.cli import gitops
 
-        gitops.apply_reviewed_plans(job, reviewed, replan=replan)
+        gitops.apply_reviewed_plans(job, reviewed, replan=replan, approved=approve or [])
         return
-    if job is None or replan:
-        raise SagefitError("apply: name a JOB, or --reviewed DIR (which --replan belongs to)")
+    if job is None or replan or approve:
+        raise SagefitError("apply: name a JOB, or --reviewed DIR (which --replan and --approve belong to)")
     job_plan = JobPlan(load_job(job))
     deploy.apply_saved(job_plan, target())
     err.print(f"{job_plan.job.name} applied")

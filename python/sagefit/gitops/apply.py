@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from sagefit.gitops.normalised import difference
 from sagefit.paths import display, home
 from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
+from sagefit.reviewing import TUNING_FILE
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 from sagefit.version import __version__
@@ -42,33 +43,41 @@ def reviewed_keys(out: Path) -> list[str]:
     return sorted(keys, key=lambda key: (not key.endswith("/platform"), key))
 
 
-def apply_reviewed(key: str, out: Path, target: Target, *, replan: bool = False) -> bool:
+def apply_reviewed(
+    key: str, out: Path, target: Target, *, replan: bool = False, approved: Collection[str] = ()
+) -> bool:
     """Apply the plan of a stack that was reviewed; returns whether there was anything to do.
 
-    Raises SagefitError (exit code 4) when the plan is not the reviewed one, or is out of date. With ``replan``, a plan
-    that is out of date raises only if a new plan does something else.
+    Raises SagefitError (exit code 4) when the plan is not the reviewed one, is out of date, or is blocked by a finding
+    that is not in ``approved`` (``RULE:ADDRESS``). With ``replan``, a plan that is out of date raises only if a new
+    plan does something else.
     """
     record = Record.load(bundle.folder_of(out, key))
-    return apply_ready(bundle.ready(key, target, record.origin.base), out, target, replan=replan)
+    what = bundle.ready(key, target, record.origin.base)
+    return apply_ready(what, out, target, replan=replan, approved=approved)
 
 
-def apply_ready(what: Ready, out: Path, target: Target, *, replan: bool = False) -> bool:
+def apply_ready(
+    what: Ready, out: Path, target: Target, *, replan: bool = False, approved: Collection[str] = ()
+) -> bool:
     """As `apply_reviewed`, for a stack that was looked up."""
     with what.terraform.held():
-        return _apply(what, out, target, replan=replan)
+        return _apply(what, out, target, replan=replan, approved=approved)
 
 
-def _apply(what: Ready, out: Path, target: Target, *, replan: bool) -> bool:
+def _apply(what: Ready, out: Path, target: Target, *, replan: bool, approved: Collection[str]) -> bool:
     folder = bundle.folder_of(out, what.stack.key)
     record = Record.load(folder)
     refusals = list(_refusals(what, record, folder, target))
     if any(not refusal.stale for refusal in refusals) or (refusals and not replan):
         raise _refused(what, record, folder, refusals)
+    _gate(record, approved)
     with tempfile.TemporaryDirectory(prefix="reviewed-", dir=_scratch()) as scratch:
         if refusals:
             for refusal in refusals:
                 err.print(f"{what.stack.key}: {refusal.message}; planning again", markup=False, soft_wrap=True)
             record = _replanned(what, record, Path(scratch), target)
+            _gate(record, approved)
             folder = bundle.folder_of(Path(scratch), what.stack.key)
         if record.is_empty:
             return False
@@ -77,6 +86,21 @@ def _apply(what: Ready, out: Path, target: Target, *, replan: bool) -> bool:
         _guard(what, record)
         what.terraform.apply(Plan(copy))
     return True
+
+
+def _gate(record: Record, approved: Collection[str]) -> None:
+    """Refuse a plan with a finding that blocks it and that nobody has approved by name."""
+    if record.is_empty:
+        return
+    for finding in (blocking := set(record.blocked)) & set(approved):
+        err.print(f"{record.stack}: approved: {finding}", markup=False, soft_wrap=True)
+    if left := sorted(blocking - set(approved)):
+        lines = "\n".join(f"  {finding}" for finding in left)
+        raise SagefitError(
+            f"{record.stack}: blocked by fail_on in {TUNING_FILE}:\n{lines}",
+            hint="change the plan, or let somebody who may decide it approve each: --approve RULE:ADDRESS",
+            exit_code=REFUSED,
+        )
 
 
 def _refusals(what: Ready, record: Record, folder: Path, target: Target) -> Iterator[Refusal]:

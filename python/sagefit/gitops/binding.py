@@ -7,7 +7,7 @@ import json
 import os
 import re
 import zipfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, keyed, review_key
 from sagefit.paths import display
 
-VERSION = 1
+VERSION = 2
 PLAN, PLAN_JSON, PAGE, RECORD = "plan.tfplan", "plan.json", "page.md", "record.json"
 _PROVIDER = re.compile(r'provider "([^"]+)" \{\s*version\s*=\s*"([^"]+)"')
 
@@ -67,7 +67,11 @@ class State:
 
 @dataclass(frozen=True)
 class Record:
-    """All that must still hold when a reviewed plan is applied. Times are UTC, digests SHA-256 or HMAC of it."""
+    """All that must still hold when a reviewed plan is applied. Times are UTC, digests SHA-256 or HMAC of it.
+
+    ``page`` is the digest of the page that was read, and ``blocked`` are the findings, as ``RULE:ADDRESS``, for which
+    the settings at the base of the change refuse an apply.
+    """
 
     stack: str
     destroy: bool
@@ -80,6 +84,8 @@ class Record:
     content: Normalised
     created: str
     expires: str
+    page: str = ""
+    blocked: list[str] = field(default_factory=list)
     seal: str = ""
 
     @property
@@ -90,6 +96,24 @@ class Record:
     def sealed(self) -> Record:
         """The record with its seal, which makes later edits detectable."""
         return replace(self, seal=self._expected_seal())
+
+    def judged(self, page: str, blocked: list[str]) -> Record:
+        """The record with what the review said, sealed."""
+        return replace(self, page=text_digest(page), blocked=blocked).sealed()
+
+    def page_of(self, folder: Path) -> str | None:
+        """The page that was made with this record; None without one. Raises SagefitError (exit code 4) for another."""
+        path = folder / PAGE
+        if not path.exists():
+            return None
+        text = path.read_text(encoding="utf-8")
+        if text_digest(text) != self.page:
+            raise SagefitError(
+                f"{display(path)} is not the page that was made with the plan: it was edited",
+                hint="plan again; nobody should read or post this page",
+                exit_code=REFUSED,
+            )
+        return text
 
     def has_expired(self, now: datetime | None = None) -> bool:
         """Whether the record is past its expiry time."""
@@ -168,6 +192,11 @@ def make(
 def provider_versions(lock_file: str) -> dict[str, str]:
     """The versions that a ``.terraform.lock.hcl`` names, by source."""
     return dict(sorted(_PROVIDER.findall(lock_file)))
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:

@@ -21,7 +21,7 @@ from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
 from sagefit.planning import JobPlan
 from sagefit.platform import parameter
-from sagefit.reviewing import TUNING_FILE, Tuning, load_tuning, markdown, read_document, read_tuning, review
+from sagefit.reviewing import TUNING_FILE, Review, Tuning, load_tuning, markdown, read_document, read_tuning, review
 from sagefit.reviewing import Origin as Reviewed
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -134,16 +134,20 @@ def keep(
         destroy=what.destroy,
         lifetime=lifetime,
     )
+    found = _judged(folder, record)
+    page = markdown(found)
+    blocking = found.blocking(found.tuning.fail_on) if found.tuning.fail_on else []
+    record = record.judged(page, sorted({f"{finding.rule}:{finding.address}" for finding in blocking}))
     record.save(folder)
-    binding.private(folder / PAGE, _page(folder, record))
+    binding.private(folder / PAGE, page)
     return record
 
 
-def _page(folder: Path, record: Record) -> str:
-    """What a reviewer reads, in Markdown."""
+def _judged(folder: Path, record: Record) -> Review:
+    """What a reviewer reads."""
     state = record.state
     about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
-    return markdown(review(read_document(folder / PLAN_JSON), origin=about, tuning=settings_of(record.origin.base)))
+    return review(read_document(folder / PLAN_JSON), origin=about, tuning=settings_of(record.origin.base))
 
 
 def settings_of(base: str | None, root: Path = ROOT) -> Tuning:

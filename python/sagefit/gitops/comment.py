@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from sagefit.errors import SagefitError
 from sagefit.gitops.apply import reviewed_keys
-from sagefit.gitops.binding import PAGE, Record
+from sagefit.gitops.binding import Record
 from sagefit.gitops.bundle import folder_of
 from sagefit.gitops.hosts import Comment, Host
-from sagefit.gitops.parallel import ERROR, Outcome
-from sagefit.reviewing.md import block
+from sagefit.gitops.parallel import ERROR, FILES, Outcome
+from sagefit.reviewing.md import block, code
 
 NO_DIGEST = "none"
 _PAGES_OWN = re.compile(r"\A<!-- sagefit:plan [^\n]*-->\n")  # a page names no run, so a newer comment wins
@@ -40,14 +41,18 @@ def entries(out: Path, sha: str) -> list[Entry]:
     found = []
     for key in reviewed_keys(out):
         record = Record.load(folder_of(out, key))
-        page = folder_of(out, key) / PAGE
-        text = page.read_text(encoding="utf-8") if page.exists() else _plain(record)
+        text = record.page_of(folder_of(out, key)) or _plain(record)
         found.append(Entry(key, record.origin.head, record.normalised, text))
     for path in sorted(out.rglob(ERROR)):
         key = path.parent.relative_to(out).as_posix()
-        text = f"## {key}: not planned\n\n{block(path.read_text(encoding='utf-8').splitlines(), 'text')}"
+        text = f"## {_title(key)}: not planned\n\n{block(path.read_text(encoding='utf-8').splitlines(), 'text')}"
         found.append(Entry(key, sha, NO_DIGEST, text))
     return found
+
+
+def _title(key: str) -> str:
+    """What to call a stack, or a file that belongs to none."""
+    return unquote(key.removeprefix(FILES)) if key.startswith(FILES) else key
 
 
 def post(host: Host, what: Iterable[Entry], run: int) -> dict[str, str]:
@@ -68,8 +73,15 @@ def post(host: Host, what: Iterable[Entry], run: int) -> dict[str, str]:
         found = _MARKER.match(comment.body)
         if found and comment.author == host.author:
             ours.setdefault(found[1], []).append((comment, int(found[4])))
+    unread = [unquote(name.removeprefix(FILES)) for name in wanted if name.startswith(FILES)]
+    gone = "This change no longer touches it."
+    if unread:
+        gone = (
+            f"Not planned: {', '.join(map(code, unread))} cannot be read, so nobody knows what this change does to it."
+        )
     for stack in ours:
-        wanted.setdefault(stack, Entry(stack, NO_DIGEST, NO_DIGEST, f"## {stack}\n\nThis change no longer touches it."))
+        said = "The file can be read." if stack.startswith(FILES) else gone
+        wanted.setdefault(stack, Entry(stack, NO_DIGEST, NO_DIGEST, f"## {_title(stack)}\n\n{said}"))
     return {stack: _bring(host, entry.body(run), run, ours.get(stack, [])) for stack, entry in sorted(wanted.items())}
 
 

@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from sagefit.children import Children
 from sagefit.console import cloud_name
-from sagefit.errors import DONE, FAILED
+from sagefit.errors import BLOCKED, DONE, FAILED, INVALID, SagefitError
 from sagefit.gitops import binding, bundle
 from sagefit.gitops.binding import Record
 
 ERROR = "error.txt"
 SUMMARY = "stacks.json"
+FILES = "files/"
+"""Where the errors of files are that belong to no stack, for they cannot be read; then the quoted path of the file."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Outcome:
             counts[action] = counts.get(action, 0) + 1
         if self.record.is_empty:
             return "nothing to do"
-        return ", ".join(f"{count} to {action}" for action, count in sorted(counts.items())) or "outputs change"
+        done = ", ".join(f"{count} to {action}" for action, count in sorted(counts.items())) or "outputs change"
+        return f"blocked by {len(self.record.blocked)} findings, {done}" if self.record.blocked else done
 
 
 _ACTIONS = {
@@ -101,8 +105,8 @@ def _plan(children: Children, key: str, out: Path, base: str | None, hours: floa
     options = ["--stack", key, "--out", str(out), "--expires", str(hours), *(["--base", base] if base else [])]
     done = children.run("--cloud", cloud_name(), "plan", *options)
     folder = bundle.folder_of(out, key)
-    if done.code == DONE:
-        return Outcome(key, Record.load(folder))
+    if done.code in (DONE, BLOCKED):
+        return Outcome(key, Record.load(folder), done.code)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for stale in (binding.RECORD, binding.PLAN, binding.PLAN_JSON):
         (folder / stale).unlink(missing_ok=True)
@@ -117,7 +121,20 @@ def summarise(out: Path, outcomes: Iterable[Outcome]) -> None:
     binding.private(out / SUMMARY, json.dumps({"stacks": told}, indent=1) + "\n")
 
 
+def unreadable(out: Path, broken: Iterable[tuple[str, SagefitError]]) -> list[Outcome]:
+    """The outcome of each file that cannot be read, so that its stack is not known; the error is written to ``out``."""
+    found = []
+    for file, error in broken:
+        key = f"{FILES}{quote(file)}"
+        folder = bundle.folder_of(out, key)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        binding.private(folder / ERROR, f"{error}\n")
+        found.append(Outcome(key, None, INVALID, str(error)))
+    return found
+
+
 def exit_code(outcomes: Iterable[Outcome]) -> int:
-    """The code that all failures share, else that of a failure."""
-    codes = {outcome.code for outcome in outcomes if outcome.code != DONE}
+    """The code that all failures share, else that of a failure; without a failure, whether a plan is blocked."""
+    told = {outcome.code for outcome in outcomes}
+    codes = told - {DONE, BLOCKED} or told - {DONE}
     return codes.pop() if len(codes) == 1 else FAILED if codes else DONE

@@ -24,6 +24,7 @@ from sagefit.reviewing.tune import Suppression, Tuning
 
 Verdict = Literal["blocked", "review needed", "nothing dangerous found", "nothing to apply", "cannot be applied"]
 _WORST_LOW: Severity = "low"
+_UNJUDGED = ("plan-errored", "plan-unknown-action")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Review:
     @property
     def is_judged(self) -> bool:
         """Whether all of the plan could be judged; a gate must not pass a plan with parts missing."""
-        return not self.plan.errored and not any(finding.rule == "plan-unknown-action" for finding in self.findings)
+        return not self.plan.errored and not any(each.rule in _UNJUDGED for each in self.findings)
 
     @property
     def verdict(self) -> Verdict:
@@ -90,9 +91,16 @@ class Review:
 
     def blocks(self, fail_on: Severity) -> bool:
         """Whether a gate at ``fail_on`` refuses: for a finding that bad, a new policy failure, or an unjudged plan."""
-        worst = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-        policy = self.policies is not None and any(each.severity in worst for each in self.policies.new)
-        return not self.is_judged or policy or any(finding.severity in worst for finding in self.findings)
+        policy = self.policies is not None and any(each.severity in _from(fail_on) for each in self.policies.new)
+        return not self.is_judged or policy or bool(self.blocking(fail_on))
+
+    def blocking(self, fail_on: Severity) -> list[Finding]:
+        """The findings for which a gate at ``fail_on`` refuses, those about an unjudged plan included."""
+        return [each for each in self.findings if each.severity in _from(fail_on) or each.rule in _UNJUDGED]
+
+
+def _from(fail_on: Severity) -> tuple[Severity, ...]:
+    return SEVERITIES[: SEVERITIES.index(fail_on) + 1]
 
 
 def review(

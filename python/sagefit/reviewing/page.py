@@ -20,6 +20,9 @@ from sagefit.reviewing.sections import Section, said, sections
 BUDGET = 60_000
 """Bytes of a page. GitHub takes 65,536 characters and the message needs room for what a workflow adds."""
 
+DIGESTS = "Digests of what was planned"
+"""The title of the fold with what binds the page to a plan."""
+
 _FOR_DECISIONS = 0.75
 _EDGE = 400  # what the frame of a fold takes
 
@@ -218,11 +221,14 @@ def _footer(review: Review) -> str:
     version = plan.terraform_version or "unknown"
     serial = f"serial {origin.serial} of {code(origin.lineage)}" if origin.serial is not None else "not given"
     lines = [
-        f"plan {code(origin.plan_digest or 'not given')}, its JSON {code(review.document.digest)}",
-        f"commit {code(origin.commit or 'not given')}, state {serial}, Terraform {code(version)}",
-        "Rules: docs/review.md. What is not listed above was not found by any of them.",
+        f"- plan {code(origin.plan_digest or 'not given')}",
+        f"- its JSON {code(review.document.digest)}",
+        f"- commit {code(origin.commit or 'not given')}",
+        f"- state: {serial}",
+        f"- Terraform {code(version)}",
     ]
-    return "<sub>" + "<br>".join(lines) + "</sub>"
+    said = "What is not listed above was not found by any rule; docs/review.md explains them."
+    return "\n".join((said, "", f"<details><summary>{DIGESTS}</summary>", "", *lines, "", "</details>"))
 
 
 def _size(text: str) -> int:
