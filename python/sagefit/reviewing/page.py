@@ -147,18 +147,23 @@ def notes(review: Review) -> Iterator[str]:
 
 
 def _table(review: Review) -> str:
-    rows = ["| | |", "|---|---|"]
+    """What was found, by question; questions without an answer are counted and not listed."""
+    rows = []
     for question, _ in _QUESTIONS:
         found = Counter(f.severity for f in review.findings if _asks(f.rule) == question)
-        worst = ", ".join(f"{found[severity]} {severity}" for severity in SEVERITIES if found[severity])
-        rows.append(f"| {question} | {worst or 'nothing found'} |")
+        if found:
+            rows.append(f"| {question} | {', '.join(f'{found[each]} {each}' for each in SEVERITIES if found[each])} |")
+    quiet = len(_QUESTIONS) - len(rows)
     if review.policies:
         new, fixed, old = (len(part) for part in (review.policies.new, review.policies.fixed, review.policies.old))
         rows.append(f"| policies | {new} new, {fixed} fixed, {old} old |")
     real, noise = review.drifted
     if real or noise:
         rows.append(f"| drift | {real} in something that matters, {noise} in form only |")
-    return "\n".join(rows)
+    if not rows:
+        return f"Nothing found in any of {quiet} kinds of danger."
+    rest = f"\n\nNothing found in {quiet} other kinds of danger." if quiet else ""
+    return "\n".join(("| kind of danger | found |", "|---|---|", *rows)) + rest
 
 
 @cache
