@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import csv
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+
+import denoisers
 
 Row = dict[str, Any]
 Batch = dict[str, Any]
@@ -283,101 +288,27 @@ def vision_loss(model: Any, row: Row, batch: Batch) -> Any:
 
 # --- diffusion --------------------------------------------------------------------------------------------------------
 
-_SD15 = {"cross_attention_dim": 768, "attention_head_dim": 8, "sample_size": 64}
-_SDXL = {
-    "block_out_channels": (320, 640, 1280),
-    "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-    "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
-    "transformer_layers_per_block": (1, 2, 10),
-    "attention_head_dim": (5, 10, 20),
-    "cross_attention_dim": 2048,
-    "use_linear_projection": True,
-    "addition_embed_type": "text_time",
-    "addition_time_embed_dim": 256,
-    "projection_class_embeddings_input_dim": 2816,
-    "sample_size": 128,
-}
-_SD3 = {
-    "sample_size": 128,
-    "patch_size": 2,
-    "in_channels": 16,
-    "num_layers": 24,
-    "attention_head_dim": 64,
-    "num_attention_heads": 24,
-    "joint_attention_dim": 4096,
-    "caption_projection_dim": 1536,
-    "pooled_projection_dim": 2048,
-    "out_channels": 16,
-    "pos_embed_max_size": 192,
-}
-_FLUX = {"guidance_embeds": True}
-_DIFFUSION: dict[str, tuple[str, Row]] = {
-    "stable-diffusion-1.5": ("UNet2DConditionModel", _SD15),
-    "stable-diffusion-xl": ("UNet2DConditionModel", _SDXL),
-    "stable-diffusion-3-medium": ("SD3Transformer2DModel", _SD3),
-    "flux.1-dev": ("FluxTransformer2DModel", _FLUX),
-}
-
 
 def diffusion_model(row: Row, device: str) -> Any:
     """The denoiser alone: text encoders and autoencoder are not in memory, their outputs are cached."""
-    kind, config = _DIFFUSION[row["model"]]
-    dtype = torch.get_default_dtype()
-    torch.set_default_dtype(_DTYPES[weights_dtype(row)])
-    try:
-        with torch.device(device):
-            model = getattr(importlib.import_module("diffusers"), kind)(**config | row.get("shape", {}))
-    finally:
-        torch.set_default_dtype(dtype)
+    of = denoisers.BY_NAME[row["model"]]
+    model = denoisers.build(of, device, _DTYPES[weights_dtype(row)], **row.get("shape", {}))
     if row["gradient_checkpointing"] == "yes":
         model.enable_gradient_checkpointing()
     return model
 
 
 def diffusion_batch(row: Row, generator: torch.Generator) -> Batch:
-    """Noisy latents of square images, their time steps and the cached outputs of the text encoders."""
-    size, side, name = row["micro_batch"], row["image_size"] // 8, row["model"]
-    config = _DIFFUSION[name][1] | row.get("shape", {})
-
-    def noise(*shape: int) -> torch.Tensor:
-        return torch.randn(size, *shape, generator=generator)
-
-    if name == "flux.1-dev":
-        tokens = (side // 2) ** 2
-        return {
-            "hidden_states": noise(tokens, 64),
-            "encoder_hidden_states": noise(512, 4096),
-            "pooled_projections": noise(768),
-            "timestep": torch.rand(size, generator=generator),
-            "guidance": torch.full((size,), 3.5),
-            "img_ids": torch.zeros(tokens, 3),
-            "txt_ids": torch.zeros(512, 3),
-            "target": noise(tokens, 64),
-        }
-    if name == "stable-diffusion-3-medium":
-        return {
-            "hidden_states": noise(16, side, side),
-            "encoder_hidden_states": noise(333, 4096),
-            "pooled_projections": noise(2048),
-            "timestep": torch.rand(size, generator=generator),
-            "target": noise(16, side, side),
-        }
-    batch = {
-        "sample": noise(4, side, side),
-        "timestep": torch.randint(1000, (size,), generator=generator),
-        "encoder_hidden_states": noise(77, config["cross_attention_dim"]),
-        "target": noise(4, side, side),
-    }
-    if name == "stable-diffusion-xl":
-        batch["added_cond_kwargs"] = {"text_embeds": noise(1280), "time_ids": noise(6)}
-    return batch
+    """Noisy latents of square images or videos, their time steps and the cached outputs of the text encoders."""
+    of = denoisers.BY_NAME[row["model"]]
+    size = denoisers.Size(row["image_size"], row["image_size"], int(row["frames"] or 1))
+    return of.inputs(of, size, row["micro_batch"], denoisers.Maker("cpu", generator))
 
 
 def diffusion_loss(model: Any, batch: Batch) -> Any:
     """The mean squared error of the noise that the model tells."""
-    inputs = {name: value for name, value in batch.items() if name != "target"}
-    told = model(**inputs, return_dict=False)[0]
-    return torch.nn.functional.mse_loss(told.float(), batch["target"].float())
+    told = denoisers.predicted(model, batch)
+    return torch.nn.functional.mse_loss(told.float(), torch.randn(told.shape, device=told.device))
 
 
 # --- models that see and read -----------------------------------------------------------------------------------------

@@ -16,7 +16,16 @@ Row = dict[str, Any]
 
 CONFIGURATION = [
     *("kind", "model", "method", "lora_rank", "lora_targets", "base_dtype", "precision", "optimizer", "micro_batch"),
-    *("sequence_length", "lengths", "image_size", "accumulation", "gradient_checkpointing", "attention", "sharding"),
+    *(
+        "sequence_length",
+        "lengths",
+        "image_size",
+        "frames",
+        "accumulation",
+        "gradient_checkpointing",
+        "attention",
+        "sharding",
+    ),
     *("world_size", "reshard", "load", "stack", "allocator", "trained_stages", "steps", "series", "limit_gib"),
 ]
 MEASURED = [
@@ -37,6 +46,7 @@ DEFAULTS: Row = {
     "sequence_length": 1024,
     "lengths": "fixed",
     "image_size": 0,
+    "frames": "",  # of a video; empty: an image
     "accumulation": 1,
     "gradient_checkpointing": "no",
     "attention": "sdpa",
@@ -84,6 +94,33 @@ SIZES = {
     "openai-community/gpt2-large": 0.77,
     "facebook/opt-1.3b": 1.3,
 }
+# Denoisers: billions of parameters, and how many of what follows a run has: images, or frames of a video.
+DENOISERS = {
+    "stable-diffusion-1.5": (0.86, 1),
+    "stable-diffusion-2.1": (0.87, 1),
+    "stable-diffusion-xl": (2.57, 1),
+    "kolors": (2.58, 1),
+    "stable-cascade-prior": (3.6, 1),
+    "stable-diffusion-3-medium": (2.0, 1),
+    "stable-diffusion-3.5-medium": (2.24, 1),
+    "stable-diffusion-3.5-large": (8.1, 1),
+    "flux.1-dev": (11.9, 1),
+    "chroma": (8.9, 1),
+    "pixart-sigma": (0.61, 1),
+    "sana-1.6b": (1.6, 1),
+    "auraflow": (6.8, 1),
+    "lumina-image-2.0": (2.6, 1),
+    "qwen-image": (20.4, 1),
+    "cogview4-6b": (6.4, 1),
+    "cogvideox-2b": (1.7, 17),
+    "cogvideox-5b": (5.6, 17),
+    "wan2.1-1.3b": (1.4, 17),
+    "wan2.1-14b": (14.3, 17),
+    "wan2.2-5b": (5.0, 33),
+    "ltx-video-2b": (1.9, 49),
+    "hunyuan-video": (12.8, 17),
+    "mochi-1": (10.0, 19),
+}
 SIZES_OF_OTHERS = {
     "meta-llama/Llama-2-13b-hf": 13.0,
     "meta-llama/Llama-2-70b-hf": 69.0,
@@ -102,10 +139,7 @@ SIZES_OF_OTHERS = {
     "openai/whisper-small": 0.24,
     "openai/whisper-medium": 0.77,
     "openai/whisper-large-v3": 1.55,
-    "stable-diffusion-1.5": 0.86,
-    "stable-diffusion-xl": 2.57,
-    "stable-diffusion-3-medium": 2.0,
-    "flux.1-dev": 11.9,
+    **{name: size for name, (size, _) in DENOISERS.items()},
     "Qwen/Qwen2.5-VL-3B-Instruct": 3.75,
 }
 ENCODERS = [
@@ -162,7 +196,7 @@ def asked(row: Mapping[str, Any]) -> bool:
 
     Half of the runs drawn by lot and of the sharded ones, chosen by a checksum, with 1 to 40 GiB of tensors.
     """
-    configuration = [str(row.get(name, "")) for name in CONFIGURATION]
+    configuration = [str(row.get(name, "")) for name in CONFIGURATION if name != "frames"]  # a later column
     if row.get("limit_gib") or row["series"] not in ("drawn", "sharded") or row["outcome"] != "ended":
         return False
     return zlib.crc32(repr(configuration).encode()) % 2 == 0 and 1 < float(row["allocated_gib"]) * LIMITS[0] < 40
@@ -380,6 +414,17 @@ def _diffusion() -> Iterator[Row]:
                     if full:
                         yield _row("diffusion", model, image_size=side, **loop | changes)
                         yield _row("diffusion", model, image_size=side, **loop | changes | {"optimizer": "adamw-8bit"})
+    for name, (size, frames) in DENOISERS.items():
+        sides = (256, 512) if frames > 1 else (512, 1024)
+        for number, side in enumerate(sides):
+            common = loop | {"image_size": side, "frames": frames if frames > 1 else ""}
+            for checkpointing in ("no", "yes"):
+                more = {"gradient_checkpointing": checkpointing, "micro_batch": 1 if number else 2}
+                yield _row("denoisers", name, **common | LORA | more | {"lora_targets": "attention"})
+                if size < 7:
+                    yield _row("denoisers", name, **common | {"precision": "bf16"} | more)
+            if number and size < 15:
+                yield _row("denoisers", name, **common | LORA | YES | {"lora_rank": 64, "micro_batch": 2})
 
 
 def _seeing() -> Iterator[Row]:
@@ -488,7 +533,10 @@ def _guess(row: Row) -> float:
         return 2 + states + pixels * (0.35 if heavy else 0.22)
     if row["kind"] == "diffusion":
         latents: float = batch * (row["image_size"] / 512) ** 2
-        return 2 + states + latents * (1.5 if checkpointed else 4 + 2 * size)
+        latents *= (
+            int(row["frames"] or 1) + 7
+        ) // 8  # most autoencoders join four frames; tokens are dearer than pixels
+        return 2 + states + latents * (1.5 + 0.1 * size if checkpointed else 4 + 2 * size)
     tokens: int = batch * (2000 if "whisper" in row["model"] else row["sequence_length"])
     layers: float = 3.2e-3 * max(size, 0.1) ** 0.67 * (0.15 if checkpointed else 1.6)
     scores: float = 2.88e-7 * row["sequence_length"] * (1 if checkpointed else 16) if row["attention"] == "eager" else 0

@@ -107,6 +107,8 @@ def train(row: Row) -> Row:
     torch.set_num_threads(2)
     if device == "cuda" and row["allocator"] == "expandable":
         torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+    if row["kind"] == "diffusion":  # torch 2.11's call of cuDNN reads beyond its inputs in Flux and its relatives
+        torch.backends.cuda.enable_cudnn_sdp(False)
     meter = Meter(device, float(row["limit_gib"] or 0))
     with _process_group(row):
         model, params = _model(row, device)
@@ -328,8 +330,10 @@ def _by_loop(row: Row, model: Any, device: str, meter: Meter) -> None:
 def _moved(value: Any, device: str, floats: torch.dtype) -> Any:
     if isinstance(value, dict):
         return {name: _moved(each, device, floats) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_moved(each, device, floats) for each in value]
+    if isinstance(value, list | tuple):
+        return type(value)(_moved(each, device, floats) for each in value)
+    if not isinstance(value, torch.Tensor):
+        return value
     return value.to(device, floats if value.is_floating_point() else None)
 
 
