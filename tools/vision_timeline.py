@@ -68,17 +68,21 @@ attention = _Attention()
 F.scaled_dot_product_attention = attention
 
 
-class _Autocast(TorchFunctionMode):
-    """CUDA's autocast to bfloat16: parameters are cast once a step, and the copies live as long as the graph."""
+class Autocast(TorchFunctionMode):
+    """CUDA's autocast to bfloat16: trained parameters are cast once, and the copies live as long as the graph.
 
-    def __init__(self) -> None:
+    With ``keeps`` false they are cast whenever they are used, as in the recomputation of a checkpoint.
+    """
+
+    def __init__(self, *, keeps: bool = True) -> None:
         super().__init__()
+        self.keeps = keeps
         self.copies: dict[int, torch.Tensor] = {}
 
     def _cast(self, value: Any, dtype: torch.dtype) -> Any:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.dtype == dtype:
             return value
-        if not isinstance(value, torch.nn.Parameter):
+        if not (self.keeps and isinstance(value, torch.nn.Parameter) and value.requires_grad):
             return value.to(dtype)
         if id(value) not in self.copies:
             self.copies[id(value)] = value.to(dtype)
@@ -112,6 +116,7 @@ class Timeline(TorchDispatchMode):
     events: list[tuple[int, int]] = field(default_factory=list)
     convolutions: list[Convolution] = field(default_factory=list)
     live: dict[int, Any] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
     scores: set[tuple[int, ...]] = field(default_factory=set)
     attention: int = 0
     peak: int = 0
@@ -132,6 +137,7 @@ class Timeline(TorchDispatchMode):
         self.count += 1
         number = self.count
         self.events.append((number, size))
+        self.numbers[key] = number
         self.bytes += size
         self.peak = max(self.peak, self.bytes)
 
@@ -176,7 +182,7 @@ def step(model: torch.nn.Module, size: tuple[int, int], batch: int, autocast: bo
     with timeline, torch.device("meta"):
         timeline.see(images)
         if autocast:
-            with _Autocast():
+            with Autocast():
                 out = model(images)
         else:
             out = model(images)

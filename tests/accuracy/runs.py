@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from job_files import auto_job
-from sagefit.memory import Placement, Transformer, Vision, Workload, predict, vision
+from sagefit.memory import Diffusion, Placement, Transformer, Vision, Workload, diffusion, predict, vision
 from sagefit.memory.presets import presets
 from sagefit.memory.read import described
 
@@ -109,8 +109,8 @@ def _other_run(row: dict[str, str]) -> Run:
 
 def unsaid(row: dict[str, str]) -> str:
     """Why a job file cannot describe a row of ``gpu.csv``; empty where it can."""
-    if row["kind"] == "diffusion":
-        return "diffusion models"
+    if row["kind"] == "diffusion" and not diffusion.known(row["model"]):
+        return "denoisers that could not be traced"
     if row["kind"] == "vision-language":
         return "vision-language models"
     if row["kind"] == "vision" and not vision.known(_backbone(row["model"])):
@@ -145,6 +145,14 @@ def _gpu_run(number: int, row: dict[str, str]) -> Run:
     if row["kind"] == "vision":
         backbone, task = _TASKS.get(row["model"], (row["model"], "classification"))
         workload = Workload(model=Vision(backbone, int(row["image_size"]), cast("Any", task)), **common)
+    elif row["kind"] == "diffusion":
+        side = int(row["image_size"])
+        workload = Workload(
+            model=Diffusion(row["model"], side, side, int(row["frames"] or 1), "cached"),
+            **common,
+            **_values(row, int, "lora_rank"),
+            **_values(row, str, "method", "lora_targets", "base_dtype"),
+        )
     else:
         preset = presets()[row["model"].lower()]
         head = "classification" if preset.model.architecture == "encoder" else "lm"

@@ -92,6 +92,22 @@ class VisionModel(Fields):
     task: Literal["classification", "detection", "segmentation"] = "classification"
 
 
+class DiffusionModel(Fields):
+    """The denoiser of a diffusion model by name: an image or a video of ``height`` x ``width`` pixels.
+
+    ``image_size`` stands for both where they are equal. ``encoders`` says whether text encoders and autoencoder stay in
+    GPU memory, or whether what they make was made before the training.
+    """
+
+    family: Literal["diffusion"]
+    name: str
+    image_size: Annotated[int, Field(ge=64, le=100_000)] | None = None
+    height: Annotated[int, Field(ge=64, le=100_000)] | None = None
+    width: Annotated[int, Field(ge=64, le=100_000)] | None = None
+    frames: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    encoders: Literal["resident", "cached"] = "resident"
+
+
 class TabularModel(Fields):
     """Gradient boosting or scikit-learn on one table; ``copies`` of it in memory, where somebody knows."""
 
@@ -116,12 +132,13 @@ class MeasuredModel(Fields):
     host_gib: Annotated[Number, Field(gt=0, le=1e9)]
 
 
-FAMILIES = ("transformer", "vision", "convnet", "tabular", "measured")
+FAMILIES = ("transformer", "vision", "convnet", "diffusion", "tabular", "measured")
 
 Model = Annotated[
     Annotated[TransformerModel, Tag("<transformer>")]
     | Annotated[VisionModel, Tag("<vision>")]
     | Annotated[VisionModel, Tag("<convnet>")]
+    | Annotated[DiffusionModel, Tag("<diffusion>")]
     | Annotated[TabularModel, Tag("<tabular>")]
     | Annotated[MeasuredModel, Tag("<measured>")],
     of_family(),

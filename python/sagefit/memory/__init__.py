@@ -3,6 +3,7 @@
 from sagefit.memory.prediction import forget, predict
 from sagefit.memory.workload import (
     GIB,
+    Diffusion,
     Estimate,
     Measured,
     Peak,
@@ -17,6 +18,7 @@ from sagefit.memory.workload import (
 
 __all__ = [
     "GIB",
+    "Diffusion",
     "Estimate",
     "Measured",
     "Peak",

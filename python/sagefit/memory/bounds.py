@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sagefit.memory.vision_models import resolve
-from sagefit.memory.workload import Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory.workload import Diffusion, Measured, Tabular, Traced, Transformer, Vision, Workload
 
 LEVEL = 0.95
 ENOUGH = 20  # runs of a group; with fewer, the 95 % quantile is the largest of them or unknown
@@ -81,7 +81,7 @@ def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
     """
     if isinstance(workload.model, Measured):
         return MEASURED
-    if isinstance(workload.model, Traced):
+    if isinstance(workload.model, Diffusion | Traced):
         return TRACED
     return _decided(workload, load() if table is None else table)[0]
 
@@ -108,7 +108,7 @@ def host_ratio(workload: Workload) -> float:
 def cpu_group(workload: Workload) -> str:
     """The group of a workload that the CPU trains: its measured runs are too few for finer ones."""
     model = workload.model
-    vision = isinstance(model, Vision) or (isinstance(model, Traced) and model.family == "vision")
+    vision = isinstance(model, Diffusion | Vision) or (isinstance(model, Traced) and model.family == "vision")
     return "cpu/vision" if vision else "cpu/transformer"
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sagefit.job.memory_model import Stack
-from sagefit.memory import activations, transformer, vision
+from sagefit.memory import activations, diffusion, transformer, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.trace import tensor_phases
-from sagefit.memory.workload import GIB, Phases, Placement, Transformer, Vision, Workload
+from sagefit.memory.workload import GIB, Diffusion, Phases, Placement, Transformer, Vision, Workload
 
 # Memory that glibc's malloc has from the kernel and cannot use, for each byte of activations of one layer, without
 # and with checkpointing, which frees and allocates them once more between blocks that stay. Blocks of less than 32 MiB
@@ -52,6 +52,8 @@ def _tensors(workload: Workload, placement: Placement) -> Phases:
         return _transformer(workload.model, workload, placement)
     if isinstance(workload.model, Vision):
         return vision.tensor_phases(workload, placement)
+    if isinstance(workload.model, Diffusion):
+        return diffusion.tensor_phases(workload, placement)
     return tensor_phases(workload)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 from sagefit.job.memory_model import Stack
-from sagefit.memory import tabular, vision
+from sagefit.memory import diffusion, tabular, vision
 from sagefit.memory.architecture import adapter_params
 from sagefit.memory.stacks import PROFILES, stacks_with
-from sagefit.memory.workload import GIB, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory.workload import GIB, Diffusion, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
 
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
 # for CPU, transformers 5.23). Ranks share the pages of libraries, so the smaller figure stands for each.
@@ -130,6 +130,8 @@ def _sample(workload: Workload) -> float:
         return float(workload.sample_bytes)
     if isinstance(workload.model, Vision):
         return 3.0 * 4 * vision.resolve(workload.model).size ** 2
+    if isinstance(workload.model, Diffusion):
+        return diffusion.sample_bytes(workload.model)
     return 3.0 * 8 * workload.sequence_length if isinstance(workload.model, Transformer) else 0.0
 
 
@@ -142,6 +144,8 @@ def _parameters(workload: Workload) -> tuple[float, float]:
         return model.params, adapter_params(model, workload.lora_rank, workload.lora_targets or "all-linear")
     if isinstance(model, Traced):
         return model.parameters, model.trained
+    if isinstance(model, Diffusion):
+        return diffusion.parameters(workload)
     count = vision.resolve(model).model.parameters if isinstance(model, Vision) else 0
     return count, count
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from sagefit.job import Job
 from sagefit.job.key import Key
-from sagefit.job.memory_model import MeasuredModel, TabularModel, TransformerModel, VisionModel
+from sagefit.job.memory_model import DiffusionModel, MeasuredModel, TabularModel, TransformerModel, VisionModel
 from sagefit.job.problem import Problem
-from sagefit.memory import hub_config, vision
+from sagefit.memory import diffusion, hub_config, vision
 from sagefit.memory.inline import from_numbers
 from sagefit.memory.presets import Preset, presets
-from sagefit.memory.workload import Measured, Model, Tabular, Transformer, Vision
+from sagefit.memory.workload import Diffusion, Measured, Model, Tabular, Transformer, Vision
 from sagefit.nearest import nearest
 
 _FIELD: Key = ("memory", "model")
@@ -53,6 +53,8 @@ def resolve(job: Job) -> Resolved | None:
         return _with_head(job, Resolved(model, notes=tuple(notes)))
     if isinstance(given, VisionModel):
         return _vision(job, given, (*_FIELD, "name"))
+    if isinstance(given, DiffusionModel):
+        return _diffusion(job, given)
     if isinstance(given, TabularModel):
         return Resolved(Tabular(given.library, given.dtype_bytes, given.copies))
     return _measured(given)
@@ -72,7 +74,34 @@ def _named(job: Job, name: str) -> Resolved:
         raise job.refusal([Problem(_FIELD, f"{name!r} is no local file, and a model is read from one", knob)])
     if path := _path(job, name):
         return _from_file(job, path)
+    if diffusion.known(name):
+        return _diffusion(job, DiffusionModel(family="diffusion", name=name))
     return _vision(job, VisionModel(family="vision", name=name), _FIELD)
+
+
+def _diffusion(job: Job, given: DiffusionModel) -> Resolved:
+    if not diffusion.known(given.name):
+        near = nearest(given.name, diffusion.names(), most=3)
+        known = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(diffusion.names())}"
+        raise job.refusal([Problem((*_FIELD, "name"), f"no denoiser is known as {given.name[:80]!r}", known)])
+    if given.image_size and (given.height or given.width):
+        problem = "image_size stands for height and width, and one of them is given too"
+        raise job.refusal([Problem((*_FIELD, "image_size"), problem, "give image_size, or height and width")])
+    if bool(given.height) != bool(given.width):
+        side = "height" if given.height else "width"
+        problem = f"{side} is given, and {'width' if given.height else 'height'} is not"
+        raise job.refusal([Problem((*_FIELD, side), problem, "give both, or image_size for a square")])
+    model = Diffusion(
+        name=given.name,
+        height=given.image_size or given.height or 0,
+        width=given.image_size or given.width or 0,
+        frames=given.frames or 0,
+        encoders=given.encoders,
+    )
+    if given.frames and given.frames > 1 and diffusion.resolve(model).frames == 1:
+        problem = f"{given.name} makes images, which have no frames"
+        raise job.refusal([Problem((*_FIELD, "frames"), problem, "leave frames out, or name a denoiser of videos")])
+    return Resolved(model)
 
 
 def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
@@ -82,7 +111,7 @@ def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
 
 
 def _unknown(name: str, field: Key) -> Problem:
-    known = vision.names() if field != _FIELD else [*presets(), *vision.names()]
+    known = vision.names() if field != _FIELD else [*presets(), *diffusion.names(), *vision.names()]
     near = nearest(name, known, most=3) or nearest(name.rpartition("/")[2], known, most=3)
     return Problem(
         field,

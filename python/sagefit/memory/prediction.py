@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sagefit.memory import bounds, cpu, host, transformer, vision
+from sagefit.memory import bounds, cpu, diffusion, host, transformer, vision
 from sagefit.memory.learned import corrected
 from sagefit.memory.stacks import PROFILES
 from sagefit.memory.trace import device_phases
 from sagefit.memory.workload import (
     GIB,
+    Diffusion,
     Estimate,
     Measured,
     Phases,
@@ -42,7 +43,7 @@ def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
         return _measured(workload, model, placement)
     on_host, host_ratio = host.phases(workload, placement), bounds.host_ratio(workload)
     gpu = None
-    if isinstance(model, Transformer | Vision | Traced):
+    if isinstance(model, Transformer | Vision | Diffusion | Traced):
         if placement.gpus_per_host:
             gpu = _estimate(_gpu_phases(workload, placement), bounds.gpu_ratio(workload))
         else:
@@ -58,6 +59,8 @@ def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
 def _gpu_phases(workload: Workload, placement: Placement) -> Phases:
     if isinstance(workload.model, Transformer):
         return transformer.gpu_phases(workload.model, workload, placement)
+    if isinstance(workload.model, Diffusion):
+        return diffusion.gpu_phases(workload, placement)
     if isinstance(workload.model, Traced):
         return device_phases(workload, placement)
     return vision.gpu_phases(workload, placement)
@@ -82,7 +85,7 @@ def _measured(workload: Workload, model: Measured, placement: Placement) -> Pred
 
 def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
     model = workload.model
-    notes = list(vision.notes(workload))
+    notes = [*vision.notes(workload), *diffusion.notes(workload)]
     if isinstance(model, Transformer):
         if workload.stack == "unknown":
             worst = transformer.worst_stack(model, workload, placement)

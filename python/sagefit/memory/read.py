@@ -20,7 +20,7 @@ from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
 from sagefit.memory.told import Told
 from sagefit.memory.trace.store import with_trace
-from sagefit.memory.workload import Tabular, Transformer, Vision, Workload
+from sagefit.memory.workload import Diffusion, Tabular, Transformer, Vision, Workload
 
 __all__ = ["described", "read", "resolve"]
 
@@ -70,8 +70,16 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     batch = reader.number("micro_batch", memory.micro_batch, most=_MOST_BATCH)
     length = _length(reader, memory, resolved)
     method = told.get("method")
+    if method == "qlora" and isinstance(model, Diffusion):
+        reader.problems.append(
+            Problem(
+                ("memory", "method"),
+                "what 4-bit weights of a denoiser need is not known",
+                "lora has the frozen denoiser in 16 bits; or give measured peaks (family: measured)",
+            )
+        )
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
-    if batch is None and isinstance(model, Transformer | Vision):
+    if batch is None and isinstance(model, Transformer | Vision | Diffusion):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
     if rank is None and method != "full":
         reader.notes.append("memory.lora_rank is not given; taken as 16")

@@ -70,6 +70,21 @@ class Vision:
 
 
 @dataclass(frozen=True)
+class Diffusion:
+    """The denoiser of a diffusion model by its name in ``denoisers.csv``.
+
+    ``height`` and ``width`` are pixels of what it makes, ``frames`` those of a video; 0 stands for what it was made for.
+    ``encoders`` says whether text encoders and autoencoder are in GPU memory.
+    """
+
+    name: str
+    height: int = 0
+    width: int = 0
+    frames: int = 0
+    encoders: Literal["resident", "cached"] = "resident"
+
+
+@dataclass(frozen=True)
 class Tabular:
     """A model of tabular data, fitted on one host."""
 
@@ -116,7 +131,7 @@ class Traced:
     points: tuple[TracedPoint, ...] = field(compare=False)
 
 
-Model = Transformer | Vision | Tabular | Measured | Traced
+Model = Transformer | Vision | Diffusion | Tabular | Measured | Traced
 
 
 @dataclass(frozen=True)

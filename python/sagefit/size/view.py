@@ -12,7 +12,17 @@ from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
 from sagefit.job import Job
 from sagefit.job.remarks import remarks
-from sagefit.memory import Estimate, Measured, Tabular, Traced, Transformer, Vision, Workload
+from sagefit.memory import (
+    Diffusion,
+    Estimate,
+    Measured,
+    Tabular,
+    Traced,
+    Transformer,
+    Vision,
+    Workload,
+    diffusion,
+)
 from sagefit.memory.bounds import Bound, Evidence
 from sagefit.memory.vision import default_image_size
 from sagefit.paths import display
@@ -123,7 +133,7 @@ def _headline(sizing: Sizing) -> Text:
 
 def _workload(workload: Workload) -> str:
     said = [_model(workload)]
-    if isinstance(workload.model, Transformer | Vision | Traced):
+    if isinstance(workload.model, Transformer | Vision | Diffusion | Traced):
         said += [workload.method if workload.method == "full" else f"{workload.method} of rank {workload.lora_rank}"]
         said += [workload.precision, workload.optimizer]
         said += [f"micro-batch {workload.micro_batch}, accumulation {workload.accumulation}"]
@@ -147,6 +157,9 @@ def _model(workload: Workload) -> str:
     if isinstance(model, Vision):
         size = model.image_size or default_image_size(model.name)
         return f"{model.name} on {size} x {size} pixels"
+    if isinstance(model, Diffusion):
+        height, width, frames = diffusion.size(model)
+        return f"{model.name} on {height} x {width} pixels" + (f" and {frames} frames" if frames > 1 else "")
     if isinstance(model, Tabular):
         return f"a table for {model.library}"
     if isinstance(model, Measured):

@@ -1,0 +1,168 @@
+"""Peak GPU memory of training the denoiser of a diffusion model, by phase and part, in bytes.
+
+``diffusion_models.csv`` holds the moments of a traced training step that can be its peak: what is alive then is a sum
+of gradients, of what does not depend on the batch, and of what grows with it and with the positions of a latent. Here
+it is read at the batch and size of the workload, with the states of its optimizer. Attention is fused, so nothing grows
+with the square of the positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sagefit.job.memory_model import Stack
+from sagefit.memory.diffusion_models import Denoiser, known, resolve, size, table
+from sagefit.memory.overhead import peak, with_overhead
+from sagefit.memory.stacks import PROFILES, profile_of, stacks_with
+from sagefit.memory.states import State, model_state
+from sagefit.memory.workload import Diffusion, Phases, Placement, Workload
+
+__all__ = ["gpu_phases", "known", "names", "notes", "parameters", "resolve", "sample_bytes", "size", "tensor_phases"]
+
+# An autoencoder makes latents of pixels without gradients. Its first layers have 128 channels for each pixel in 16
+# bits, and the input and output of two of them are there at once.
+ENCODING = 4 * 128 * 2
+# Denoisers have 24 to 60 blocks of one size; a sharded one gathers a block at a time.
+BLOCKS = 24
+# One stack of each kind that matters here.
+_DIFFERENT: list[Stack] = list(
+    {(p.engine, p.fsdp, p.step, p.main_gradients): stack for stack, p in PROFILES.items()}.values()
+)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    linear: float
+    layer: float
+    adapters: float
+    embedding: float = 0.0
+
+
+def names() -> list[str]:
+    """All names that a job file may use."""
+    return sorted(table())
+
+
+def parameters(workload: Workload) -> tuple[float, float]:
+    """All parameters of the denoiser, and those that are trained."""
+    of = _denoiser(workload)
+    return of.parameters, of.parameters if workload.method == "full" else _adapters(of, workload)
+
+
+def sample_bytes(model: Diffusion) -> float:
+    """Bytes of the pixels of one sample in fp32."""
+    height, width, frames = size(model)
+    return 3.0 * 4 * height * width * frames
+
+
+def gpu_phases(workload: Workload, placement: Placement) -> Phases:
+    """Bytes of one GPU by phase and part. An unknown stack is predicted as the one that needs most."""
+    return with_overhead(tensor_phases(workload, placement), workload.ranks(placement))
+
+
+def tensor_phases(workload: Workload, placement: Placement) -> Phases:
+    """What `gpu_phases` adds the allocator and the framework to."""
+    able = stacks_with(workload.sharding)
+    stacks = [one for one in _DIFFERENT if one in able] if workload.stack == "unknown" else [workload.stack]
+    return max((_phases(workload, placement, stack) for stack in stacks), key=peak)
+
+
+def notes(workload: Workload) -> tuple[str, ...]:
+    """What is assumed of a workload, for the reader of the result."""
+    model = workload.model
+    if not isinstance(model, Diffusion):
+        return ()
+    of = resolve(model)
+    height, width, frames = size(model)
+    said = []
+    if (height, width, frames) == (of.height, of.width, of.frames):
+        what = f"{frames} frames of {height} x {width}" if frames > 1 else f"images of {height} x {width}"
+        said.append(f"{what}, what {of.name} was made for")
+    if model.encoders == "resident":
+        said.append(
+            f"text encoders and autoencoder stay on the GPU in 16 bits ({of.encoders / 2**30:.1f} GiB): "
+            "encoders: cached, in memory.model, if the script makes their outputs beforehand"
+        )
+    if workload.method == "lora":
+        said.append("the frozen denoiser is in 16 bits, and adapters have no dropout, as in diffusers' scripts")
+    return tuple(said)
+
+
+def _denoiser(workload: Workload) -> Denoiser:
+    if not isinstance(workload.model, Diffusion):
+        raise TypeError("the workload's model is no diffusion model")
+    return resolve(workload.model)
+
+
+def _adapters(of: Denoiser, workload: Workload) -> float:
+    return float(of.ranked[_targets(workload)] * workload.lora_rank)
+
+
+def _targets(workload: Workload) -> str:
+    """diffusers' scripts adapt the projections of attention unless they are told otherwise."""
+    return workload.lora_targets or "attention"
+
+
+def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
+    of = _denoiser(workload)
+    state = _state(of, workload, placement, stack)
+    activations, gradients, kept = _peak(of, workload, state)
+    resident = {
+        "weights": state.weights + of.buffers,
+        "optimizer": state.optimizer,
+        "encoders": _encoders(of, workload),
+    }
+    buckets = {"communication": state.buckets}
+    phases = {
+        "load": {"weights": resident["weights"], "encoders": resident["encoders"]},
+        "backward": resident
+        | {
+            "activations": activations,
+            "gradients": gradients,
+            "communication": state.gathered + state.buckets,
+        },
+        "step": resident | {"gradients": state.gradients, "temporaries": state.step} | buckets,
+        "checkpoint": resident | {"communication": state.gathered},
+    }
+    if resident["encoders"] and isinstance(workload.model, Diffusion):
+        height, width, frames = size(workload.model)
+        # Frames are encoded a few at a time.
+        pixels = float(height * width * min(frames, 2 * of.slow))
+        phases["encoding"] = (
+            resident | buckets | {"activations": workload.micro_batch * pixels * ENCODING, "gradients": kept}
+        )
+    return phases
+
+
+def _encoders(of: Denoiser, workload: Workload) -> float:
+    return of.encoders if isinstance(workload.model, Diffusion) and workload.model.encoders == "resident" else 0.0
+
+
+def _peak(of: Denoiser, workload: Workload, state: State) -> tuple[float, float, float]:
+    """Activations and gradients at the moment that needs most, and gradients that wait between micro-batches."""
+    if not isinstance(workload.model, Diffusion):
+        raise TypeError("the workload's model is no diffusion model")
+    positions = of.positions(*size(workload.model))
+    way = f"lora-{_targets(workload)}" if workload.method != "full" else "full-bf16"
+    if workload.method == "full" and workload.precision.endswith("mixed"):
+        way = "full-mixed"
+    factor = 2.0 if workload.precision == "fp32" else 1.0  # traced in 16 bits
+    copies = 0.0 if workload.gradient_checkpointing or workload.method == "full" else state.cast_copies
+    kept = state.gradients if workload.accumulation > 1 else 0.0
+    activations, gradients = max(
+        (
+            (
+                factor * moment.activations(workload.micro_batch, positions),
+                max(kept, moment.gradients * state.gradients),
+            )
+            for moment in of.moments[way, workload.gradient_checkpointing]
+        ),
+        key=sum,
+    )
+    return activations + copies, gradients, kept
+
+
+def _state(of: Denoiser, workload: Workload, placement: Placement, stack: Stack) -> State:
+    profile = replace(profile_of(stack, workload.sharding), base_16_bit=True)
+    sizes = _Sizes(of.parameters, of.parameters / BLOCKS, 0.0 if workload.method == "full" else _adapters(of, workload))
+    return model_state(workload, placement, profile, sizes)
