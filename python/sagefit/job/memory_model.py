@@ -96,7 +96,7 @@ class DiffusionModel(Fields):
     """The denoiser of a diffusion model by name: an image or a video of ``height`` x ``width`` pixels.
 
     ``image_size`` stands for both where they are equal. ``encoders`` says whether text encoders and autoencoder stay in
-    GPU memory, or whether what they make was made before the training.
+    GPU memory, leave it before the first step, or are never there beside the denoiser.
     """
 
     family: Literal["diffusion"]
@@ -105,7 +105,7 @@ class DiffusionModel(Fields):
     height: Annotated[int, Field(ge=64, le=100_000)] | None = None
     width: Annotated[int, Field(ge=64, le=100_000)] | None = None
     frames: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    encoders: Literal["resident", "cached"] = "resident"
+    encoders: Literal["resident", "unloaded", "cached"] = "resident"
 
 
 class TabularModel(Fields):

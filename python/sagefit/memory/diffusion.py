@@ -81,17 +81,21 @@ def notes(workload: Workload) -> tuple[str, ...]:
     if model.encoders == "resident":
         said.append(
             f"text encoders and autoencoder stay on the GPU in 16 bits ({of.encoders / 2**30:.1f} GiB): "
-            "encoders: cached, in memory.model, if the script makes their outputs beforehand"
+            "memory.model.encoders says unloaded if they leave it before the first step, cached if they never are there"
         )
     if workload.method == "lora":
         said.append("the frozen denoiser is in 16 bits, and adapters have no dropout, as in diffusers' scripts")
     return tuple(said)
 
 
-def _denoiser(workload: Workload) -> Denoiser:
+def _model(workload: Workload) -> Diffusion:
     if not isinstance(workload.model, Diffusion):
         raise TypeError("the workload's model is no diffusion model")
-    return resolve(workload.model)
+    return workload.model
+
+
+def _denoiser(workload: Workload) -> Denoiser:
+    return resolve(_model(workload))
 
 
 def _adapters(of: Denoiser, workload: Workload) -> float:
@@ -104,17 +108,19 @@ def _targets(workload: Workload) -> str:
 
 
 def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
-    of = _denoiser(workload)
+    model, of = _model(workload), _denoiser(workload)
+    encoders = model.encoders
     state = _state(of, workload, placement, stack)
     activations, gradients, kept = _peak(of, workload, state)
+    loaded = {"weights": state.weights + of.buffers, "encoders": 0.0 if encoders == "cached" else of.encoders}
     resident = {
-        "weights": state.weights + of.buffers,
+        "weights": loaded["weights"],
         "optimizer": state.optimizer,
-        "encoders": _encoders(of, workload),
+        "encoders": of.encoders if encoders == "resident" else 0.0,
     }
     buckets = {"communication": state.buckets}
     phases = {
-        "load": {"weights": resident["weights"], "encoders": resident["encoders"]},
+        "load": loaded,
         "backward": resident
         | {
             "activations": activations,
@@ -124,25 +130,18 @@ def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
         "step": resident | {"gradients": state.gradients, "temporaries": state.step} | buckets,
         "checkpoint": resident | {"communication": state.gathered},
     }
-    if resident["encoders"] and isinstance(workload.model, Diffusion):
-        height, width, frames = size(workload.model)
+    if encoders != "cached":
+        height, width, frames = size(model)
         # Frames are encoded a few at a time.
         pixels = float(height * width * min(frames, 2 * of.slow))
-        phases["encoding"] = (
-            resident | buckets | {"activations": workload.micro_batch * pixels * ENCODING, "gradients": kept}
-        )
+        there = resident | buckets | {"gradients": kept} if encoders == "resident" else loaded
+        phases["encoding"] = there | {"activations": workload.micro_batch * pixels * ENCODING}
     return phases
-
-
-def _encoders(of: Denoiser, workload: Workload) -> float:
-    return of.encoders if isinstance(workload.model, Diffusion) and workload.model.encoders == "resident" else 0.0
 
 
 def _peak(of: Denoiser, workload: Workload, state: State) -> tuple[float, float, float]:
     """Activations and gradients at the moment that needs most, and gradients that wait between micro-batches."""
-    if not isinstance(workload.model, Diffusion):
-        raise TypeError("the workload's model is no diffusion model")
-    positions = of.positions(*size(workload.model))
+    positions = of.positions(*size(_model(workload)))
     way = f"lora-{_targets(workload)}" if workload.method != "full" else "full-bf16"
     if workload.method == "full" and workload.precision.endswith("mixed"):
         way = "full-mixed"

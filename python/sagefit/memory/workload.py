@@ -73,15 +73,16 @@ class Vision:
 class Diffusion:
     """The denoiser of a diffusion model by its name in ``denoisers.csv``.
 
-    ``height`` and ``width`` are pixels of what it makes, ``frames`` those of a video; 0 stands for what it was made for.
-    ``encoders`` says whether text encoders and autoencoder are in GPU memory.
+    ``height`` and ``width`` are pixels of what it makes, ``frames`` those of a video; 0 stands for what it was made
+    for. ``encoders`` are text encoders and autoencoder: ``resident`` in GPU memory, ``unloaded`` before the first step,
+    or never there beside the denoiser (``cached``).
     """
 
     name: str
     height: int = 0
     width: int = 0
     frames: int = 0
-    encoders: Literal["resident", "cached"] = "resident"
+    encoders: Literal["resident", "unloaded", "cached"] = "resident"
 
 
 @dataclass(frozen=True)
