@@ -1,9 +1,9 @@
 """Denoisers of diffusion models: the class of diffusers, its published configuration, and a batch for it.
 
-``trace_diffusion`` counts their memory on the meta device, ``tests/accuracy/measure_gpu.py`` measures it on a GPU. What the text encoders and the autoencoder
-make is in the batch: only the denoiser is trained. Configurations are those published with each model
-(``config.json`` on the Hugging Face Hub); where that is the class's default, nothing is written. All were checked
-by the number of parameters.
+``trace_diffusion`` counts their memory on the meta device, ``tests/accuracy/measure_gpu.py`` measures it on a GPU.
+What the text encoders and the autoencoder make is in the batch: only the denoiser is trained. Configurations are those
+published with each model (``config.json`` on the Hugging Face Hub); where that is the class's default, nothing is
+written. All were checked by the number of parameters.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Run it in an environment ENV of its own, which needs no GPU; FOLDER keeps what was traced:
 
-    python3 -m venv ENV && ENV/bin/pip install torch==2.14.1 torchvision==0.29.1 diffusers==0.42.1 transformers==5.24.0 peft==0.21.2
+    python3 -m venv ENV
+    ENV/bin/pip install torch==2.14.1 torchvision==0.29.1 diffusers==0.42.1 transformers==5.24.0 peft==0.21.2
     ENV/bin/python tools/trace_diffusion.py trace FOLDER  # about half an hour on two cores; goes on where it stopped
     ENV/bin/python tools/trace_diffusion.py table FOLDER python/sagefit/memory/diffusion_models.csv
 
@@ -218,7 +219,7 @@ def moments(told: dict[str, Any]) -> list[tuple[int, float, float, float, float]
     first = told["positions"][0]
     return sorted(
         {
-            max(curve, key=lambda at: counts * at[0] + at[1] + at[2] * many + batch * (at[3] + at[4] * many))  # noqa: B023
+            max(curve, key=lambda at: counts * at[0] + at[1] + at[2] * many + batch * (at[3] + at[4] * many))
             for counts in (1, 0)
             for batch in (1, 2, 4, 8, 16, 32, 64)
             for many in (first / 4, first, first * 4, first * 16, first * 64)

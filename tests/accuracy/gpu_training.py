@@ -107,7 +107,7 @@ def train(row: Row) -> Row:
     torch.set_num_threads(2)
     if device == "cuda" and row["allocator"] == "expandable":
         torch.cuda.memory._set_allocator_settings("expandable_segments:True")
-    if row["kind"] == "diffusion":  # torch 2.11's call of cuDNN reads beyond its inputs in Flux and its relatives
+    if row["kind"] == "diffusion":  # with torch 2.11, runs of Flux and Chroma failed with cuDNN's attention
         torch.backends.cuda.enable_cudnn_sdp(False)
     meter = Meter(device, float(row["limit_gib"] or 0))
     with _process_group(row):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from accuracy.runs import Run, rows
 from sagefit.job.memory_model import Stack
-from sagefit.memory import GIB, Transformer, Vision, bounds, forget, vision, vision_fit
+from sagefit.memory import GIB, Diffusion, Transformer, Vision, bounds, forget, vision, vision_fit
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import PROFILES
 
@@ -97,6 +97,8 @@ def gpu_class(run: Run) -> str:
     model = workload.model
     if isinstance(model, Vision):
         return model.task
+    if isinstance(model, Diffusion):
+        return f"diffusion/{workload.method}"
     if several:
         return "DDP" if workload.sharding == "none" else "FSDP"
     family = model.architecture if isinstance(model, Transformer) else ""

@@ -88,7 +88,8 @@ def gpu_rows() -> list[dict[str, str]]:
 def other_runs() -> list[Run]:
     """Published runs that nobody looked at before their first score, each with the memory block that describes it.
 
-    Somebody else collected them and wrote the blocks. Sharding over several GPUs is FSDP or DDP there, as its row says.
+    Somebody else collected them, and wrote the blocks except those of diffusion models. Sharding over several GPUs is
+    FSDP or DDP there, as its row says.
     """
     return [_other_run(row) for row in rows("others.csv")]
 

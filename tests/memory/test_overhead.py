@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accuracy import lomo, runs
 from job_files import auto_job
-from sagefit.memory import GIB, Estimate, Placement, Prediction, Transformer, Workload, predict
+from sagefit.memory import GIB, Diffusion, Estimate, Placement, Prediction, Transformer, Workload, predict
 from sagefit.memory.overhead import CONTEXT, NCCL, peak, with_overhead
 from sagefit.memory.read import read
 
@@ -143,9 +143,14 @@ def test_fsdp_reserves_what_is_predicted() -> None:
 )
 def test_what_was_said_at_first_sight_belongs_to_these_runs() -> None:
     for table, known in (("others.csv", runs.other_runs()), ("gpu.csv", runs.gpu_runs())):
-        measured = {run.id: run.measured for run in known}
+        measured = {run.id: run.measured for run in known if table != "gpu.csv" or not _of_a_denoiser(run)}
         kept = [row for row in runs.rows("first_sight.csv") if row["rows"] == table]
         assert len(kept) == len(measured)
         for row in kept:
             assert float(row["measured_gib"]) == pytest.approx(measured[row["id"]], abs=6e-4)
             assert float(row["point_gib"]) <= float(row["bound_gib"])
+
+
+def _of_a_denoiser(run: runs.Run) -> bool:
+    """Whether a run was there while its model's predictions were made, so that there is no first sight of it."""
+    return isinstance(run.workload.model, Diffusion)

@@ -17,7 +17,18 @@ from sagefit.memory.stacks import PROFILES, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
 from sagefit.memory.workload import Diffusion, Phases, Placement, Workload
 
-__all__ = ["gpu_phases", "known", "names", "notes", "parameters", "resolve", "sample_bytes", "size", "tensor_phases"]
+__all__ = [
+    "encoder_bytes",
+    "gpu_phases",
+    "known",
+    "names",
+    "notes",
+    "parameters",
+    "resolve",
+    "sample_bytes",
+    "size",
+    "tensor_phases",
+]
 
 # An autoencoder makes latents of pixels without gradients. Its first layers have 128 channels for each pixel in 16
 # bits, and the input and output of two of them are there at once.
@@ -47,6 +58,11 @@ def parameters(workload: Workload) -> tuple[float, float]:
     """All parameters of the denoiser, and those that are trained."""
     of = _denoiser(workload)
     return of.parameters, of.parameters if workload.method == "full" else _adapters(of, workload)
+
+
+def encoder_bytes(model: Diffusion) -> float:
+    """Bytes of text encoders and autoencoder in 16 bits where this process loads them."""
+    return 0.0 if model.encoders == "cached" else resolve(model).encoders
 
 
 def sample_bytes(model: Diffusion) -> float:
@@ -112,7 +128,7 @@ def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
     encoders = model.encoders
     state = _state(of, workload, placement, stack)
     activations, gradients, kept = _peak(of, workload, state)
-    loaded = {"weights": state.weights + of.buffers, "encoders": 0.0 if encoders == "cached" else of.encoders}
+    loaded = {"weights": state.weights + of.buffers, "encoders": encoder_bytes(model)}
     resident = {
         "weights": loaded["weights"],
         "optimizer": state.optimizer,

@@ -156,6 +156,8 @@ def _weight_bytes(workload: Workload, stack: Stack) -> int:
         return 4 if workload.base_dtype == "fp32" else 2
     if workload.precision == "bf16" or workload.method == "qlora":
         return 2
+    if isinstance(workload.model, Diffusion):  # diffusers loads a denoiser in fp32 unless it is told a type
+        return 4
     if workload.method == "lora" and workload.precision != "fp32" and PROFILES[stack].base_16_bit:
         return 2
     return 4
@@ -165,6 +167,9 @@ def _loaded(workload: Workload, placement: Placement, stack: Stack) -> float:
     """Copies of the model on the host before it is on the GPUs."""
     total, _ = _parameters(workload)
     one = total * _weight_bytes(workload, stack)
+    if isinstance(workload.model, Diffusion):
+        # As `from_pretrained` fills any model; text encoders come in fp32 too, and all wait for one another.
+        return (one + 2 * diffusion.encoder_bytes(workload.model)) * _ranks(workload, placement)
     if stack == "torchtitan":
         return one / placement.hosts
     copies = LOAD_COPIES.get(stack, 1)

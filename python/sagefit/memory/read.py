@@ -6,7 +6,7 @@ changes a hyperparameter, the value of the attempt counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sagefit.job import Job
 from sagefit.job.memory_model import Checkpointing, Loader, Memory, TabularModel
@@ -70,14 +70,6 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     batch = reader.number("micro_batch", memory.micro_batch, most=_MOST_BATCH)
     length = _length(reader, memory, resolved)
     method = told.get("method")
-    if method == "qlora" and isinstance(model, Diffusion):
-        reader.problems.append(
-            Problem(
-                ("memory", "method"),
-                "what 4-bit weights of a denoiser need is not known",
-                "lora has the frozen denoiser in 16 bits; or give measured peaks (family: measured)",
-            )
-        )
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, Transformer | Vision | Diffusion):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
@@ -89,6 +81,8 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     attention = reader.choice("attention", memory.attention, ATTENTIONS) or "sdpa"
     if attention == "flash" and precision == "fp32":
         reader.problems.append(_flash_in_fp32(reader))
+    if isinstance(model, Diffusion):
+        reader.problems += _unknown_of_denoisers(reader, method, attention)
     checkpointing: Checkpointing = reader.checkpointing(memory.gradient_checkpointing) or False
     if not checkpointing and told.says("gradient_checkpointing"):
         checkpointing = told.get("gradient_checkpointing")
@@ -159,6 +153,16 @@ def _length(reader: Reader, memory: Memory, resolved: Resolved | None) -> int:
         else:
             reader.notes.append(f"sequence length: {message}")
     return length
+
+
+def _unknown_of_denoisers(reader: Reader, method: str, attention: str) -> Iterator[Problem]:
+    measured = "or give measured peaks (family: measured)"
+    if method == "qlora":
+        problem = "what a denoiser with 4-bit weights needs is not known"
+        yield Problem(("memory", "method"), problem, f"lora has the frozen denoiser in 16 bits; {measured}")
+    if attention == "eager":
+        problem = "what a denoiser with eager attention needs is not known"
+        yield Problem(reader.source("attention"), problem, f"sdpa is what diffusers uses by itself; {measured}")
 
 
 def _flash_in_fp32(reader: Reader) -> Problem:

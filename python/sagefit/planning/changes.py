@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sagefit.catalog.instance_table import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
-from sagefit.job.memory_model import Knob, VisionModel
+from sagefit.job.memory_model import DiffusionModel, Knob, VisionModel
 from sagefit.job.other_names import KNOBS
 from sagefit.job.values import Hyperparameter, as_text
-from sagefit.memory import Measured, Tabular, Transformer, Workload
+from sagefit.memory import Diffusion, Measured, Tabular, Transformer, Vision, Workload
 from sagefit.memory.knobs import name_of
 from sagefit.memory.read import described
 from sagefit.planning.candidate import MOST_INSTANCES
@@ -75,13 +75,16 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
             yield Change("base", text, {"base_dtype": "16-bit"})
         if now.stack == "hf-trainer":
             yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
+    if isinstance(now.model, Diffusion):
+        yield from _encoders(now.model)
+    if isinstance(now.model, Transformer | Diffusion):
         for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
-            if method != "qlora" or now.stack not in _WITHOUT_QLORA:
+            if method != "qlora" or (transformer and now.stack not in _WITHOUT_QLORA):
                 yield Change("method", f"memory.method: {method}", {"method": method})
         yield from _sharding(job, now)
-        if now.sequence_length > 1:
-            text = say("sequence_length", now.sequence_length // 2)
-            yield Change("length", text, {"sequence_length": now.sequence_length // 2})
+    if transformer and now.sequence_length > 1:
+        text = say("sequence_length", now.sequence_length // 2)
+        yield Change("length", text, {"sequence_length": now.sequence_length // 2})
     for name, model in smaller(now.model):
         yield Change("model", f"a smaller model, memory.model: {name}, and the same in the script", {"model": model})
     if now.workers:
@@ -96,6 +99,15 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
         for count in sorted(counts):
             if job.resources.instance_count < count <= MOST_INSTANCES:
                 yield Change("instances", f"resources.instance_count: {count}", {}, count)
+
+
+def _encoders(model: Diffusion) -> Iterator[Change]:
+    if model.encoders == "resident":
+        text = "memory.model.encoders: unloaded, and the script frees them before the first step"
+        yield Change("encoders", text, {"model": replace(model, encoders="unloaded")})
+    if model.encoders != "cached":
+        text = "memory.model.encoders: cached, and another run makes what they make"
+        yield Change("encoders", text, {"model": replace(model, encoders="cached")})
 
 
 def _sharding(job: Job, now: Workload) -> Iterator[Change]:
@@ -139,7 +151,7 @@ def _takes(job: Job, change: Change) -> bool:
         if name and not _is_written(job, key):
             continue
         if key == "model":
-            memory[key] = _named(job.memory.model, value.name)
+            memory[key] = _written_with(job.memory.model, value)
         elif block := _BLOCKS.get(key):
             memory[block] = getattr(job.memory, block).model_copy(update={key: value})
         else:
@@ -154,9 +166,12 @@ def _takes(job: Job, change: Change) -> bool:
     return all(getattr(workload, field) == value for field, value in change.workload.items())
 
 
-def _named(written: object, name: str) -> object:
-    """``memory.model`` as it is written, with another name in it."""
-    return written.model_copy(update={"name": name}) if isinstance(written, VisionModel) else name
+def _written_with(written: object, model: Transformer | Vision | Diffusion) -> object:
+    """``memory.model`` as it is written, with what a change sets: another name, or other encoders."""
+    if isinstance(model, Diffusion):
+        now = written if isinstance(written, DiffusionModel) else DiffusionModel(family="diffusion", name=model.name)
+        return now.model_copy(update={"encoders": model.encoders})
+    return written.model_copy(update={"name": model.name}) if isinstance(written, VisionModel) else model.name
 
 
 def _smaller(batch: int) -> list[int]:

@@ -21,7 +21,7 @@ from sagefit.planning.market import choices, one
 #: Kinds of changes after which the same is learnt, but for rounding: how it is computed is changed, not what.
 KEEPING = ("type", "base", "attention", "stack", "checkpointing", "batch", "workers", "dataset")
 #: Kinds after which nearly the same is learnt, and kinds after which something else is.
-NEARLY = ("precision", "optimizer")
+NEARLY = ("precision", "optimizer", "encoders")  # encoded once, an image is cropped and flipped once
 CHANGING = (*NEARLY, "method", "length", "model")
 WORTH = 0.95
 """A way is shown if it costs at most this share of the next dearer one."""
@@ -54,6 +54,9 @@ class Way:
         """The fields that are changed, by name, with their new values."""
         found: dict[str, Any] = {}
         for change in self.changes:
+            if change.kind == "encoders":
+                found["encoders"] = change.workload["model"].encoders
+                continue
             found |= {name: getattr(value, "name", value) for name, value in change.workload.items()}
             found |= {"instance_type": "auto"} if change.kind == "type" else {}
         return found
