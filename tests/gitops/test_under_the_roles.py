@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,8 @@ module "platform" {
   buckets         = { force_destroy = true }
   alarms          = { emails = ["ada@example.com"] }
   checkpoint_days = 0 # the rule takes a minute
+
+  permissions_boundary_arn = "arn:aws:iam::123456789012:policy/sagefit-ci-boundary"
 }
 
 module "job" {
@@ -85,7 +88,9 @@ module "job" {
   platform = module.platform.document
   image    = { framework = "sklearn", version = "1.2-1" }
   code     = { source_dir = "code", entry_point = "train.py" }
-  attempts = [{ name = "first", instance_type = "ml.m5.large" }]
+  attempts = [{ name = "first", instance_type = "ml.m5.large", max_runtime_seconds = 600 }]
+
+  resources = { poll_seconds = 1 }
   schedule = { expression = "cron(0 3 1 1 ? 2199)" } # a rate would start a run at once
 }
 
@@ -233,7 +238,14 @@ NOBODY: list[tuple[str, str, dict[str, Any]]] = [
     ("sagemaker", "stop_training_job", {"TrainingJobName": "a"}),
     ("iam", "create_role", {"RoleName": "mine", "AssumeRolePolicyDocument": _TRUST}),
     ("iam", "create_role", {"RoleName": "sagefit-other-execution", "AssumeRolePolicyDocument": _TRUST}),
+    ("iam", "create_role", {"RoleName": "sagefit-vision-mine", "AssumeRolePolicyDocument": _TRUST}),
     ("iam", "put_role_policy", {"RoleName": "sagefit-apply", "PolicyName": "more", "PolicyDocument": _ADMIN}),
+    ("iam", "delete_role_permissions_boundary", {"RoleName": "sagefit-vision-execution"}),
+    (
+        "iam",
+        "create_policy_version",
+        {"PolicyArn": f"arn:aws:iam::{ACCOUNT}:policy/sagefit-ci-boundary", "PolicyDocument": _ADMIN},
+    ),
     ("iam", "create_user", {"UserName": "mine"}),
     ("kms", "schedule_key_deletion", {"KeyId": "of others", "PendingWindowInDays": 7}),
     ("s3", "create_bucket", {"Bucket": "mine", "CreateBucketConfiguration": {"LocationConstraint": REGION}}),
@@ -322,6 +334,49 @@ def test_doctor_asks_for_every_call_that_terraform_made(company: Company) -> Non
 def _permission(service: str, action: str) -> str:
     name = {"stepfunctions": "states", "service-quotas": "servicequotas"}.get(service, service)
     return f"{name}:{S3_ACTIONS.get(action, action) if name == 's3' else action}"
+
+
+def test_a_run_needs_no_more_than_the_boundary(company: Company) -> None:
+    machine = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-{company.platform}-digits"
+    states = company.client("stepfunctions")
+    # The machine's role creates jobs of runs alone, which have such names.
+    run = states.start_execution(stateMachineArn=machine, name="digits-261128-120000", input="{}")["executionArn"]
+    until = time.monotonic() + 120
+    while (told := states.describe_execution(executionArn=run))["status"] == "RUNNING" and time.monotonic() < until:
+        time.sleep(0.5)
+    assert told["status"] == "SUCCEEDED", told.get("cause")
+    s3, bucket = company.client("s3"), _DATA.replace("vision", company.platform).replace("-data", "-artifacts")
+    for made in s3.list_object_versions(Bucket=bucket)["Versions"]:  # the apply role deletes no models
+        s3.delete_object(Bucket=bucket, Key=made["Key"], VersionId=made["VersionId"])
+
+
+def test_a_role_that_was_given_everything_has_what_the_boundary_leaves(company: Company) -> None:
+    """Two steps that IAM cannot keep the apply role from: a policy that allows everything, and trust for anybody."""
+    name = f"sagefit-{company.platform}-execution"
+    iam = company.client("iam", company.of("apply"))
+    iam.put_role_policy(RoleName=name, PolicyName="more", PolicyDocument=_ADMIN)
+    iam.update_assume_role_policy(RoleName=name, PolicyDocument=_TRUST)
+    arn = company.client("iam").get_role(RoleName=name)["Role"]["Arn"]
+    keys = company.client("sts").assume_role(RoleArn=arn, RoleSessionName="mine")["Credentials"]
+    mine = company.owner | {
+        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": keys["SessionToken"],
+    }
+    company.client("sagemaker", mine).list_training_jobs()
+    for service, method, request in _AS_ADMINISTRATOR:
+        with pytest.raises(ClientError, match=r"AccessDenied.*is not authorized to perform"):
+            getattr(company.client(service, mine), method)(**request)
+    iam.delete_role_policy(RoleName=name, PolicyName="more")
+
+
+_AS_ADMINISTRATOR: list[tuple[str, str, dict[str, Any]]] = [
+    ("iam", "create_user", {"UserName": "mine"}),
+    ("iam", "put_role_policy", {"RoleName": "sagefit-ci-apply", "PolicyName": "x", "PolicyDocument": _ADMIN}),
+    ("sts", "assume_role", {"RoleArn": f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply", "RoleSessionName": "mine"}),
+    ("s3", "put_object", {"Bucket": "my-state", "Key": "sagefit/vision/platform.tfstate", "Body": b""}),
+    ("secretsmanager", "get_secret_value", {"SecretId": "x"}),
+]
 
 
 def test_it_is_destroyed_under_the_apply_role(company: Company) -> None:

@@ -132,17 +132,14 @@ locals {
   }
 
   # Whoever may write a role's policy may give himself what that role has. So the roles are those of the platforms
-  # alone, with the boundary if there is one, and they can be passed to the services that use them alone.
+  # alone, with the boundary, and they can be passed to the services that use them alone.
   _make_roles = {
-    for element, value in {
-      Sid       = "MakeRoles"
-      Effect    = "Allow"
-      Action    = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"]
-      Resource  = local._roles
-      Condition = var.permissions_boundary_arn == null ? null : local._bounded
-    } : element => value if value != null
+    Sid       = "MakeRoles"
+    Effect    = "Allow"
+    Action    = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"]
+    Resource  = local._roles
+    Condition = { StringEquals = { "iam:PermissionsBoundary" = local._boundary_arn } }
   }
-  _bounded = { StringEquals = { "iam:PermissionsBoundary" = var.permissions_boundary_arn } }
 
   _change_roles = {
     Sid    = "ChangeRoles"

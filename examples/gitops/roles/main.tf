@@ -57,10 +57,14 @@ locals {
   _policies = { plan = local._plan_policy, apply = local._apply_policy }
 
   # Managed policies, and which roles have them.
-  _managed = {
-    read  = { policy = local._read_policy, roles = ["plan", "apply"] }
-    roles = { policy = local._roles_policy, roles = ["apply"] }
-  }
+  _managed = merge(
+    {
+      read  = { policy = local._read_policy, roles = ["plan", "apply"] }
+      roles = { policy = local._roles_policy, roles = ["apply"] }
+    },
+    # It bounds the roles of the platforms, which are made elsewhere.
+    { for name in ["boundary"] : name => { policy = local._boundary_policy, roles = [] } if var.permissions_boundary_arn == null },
+  )
   _attached = merge([
     for name, managed in local._managed : { for role in managed.roles : "${role}-${name}" => { role = role, policy = name } }
   ]...)

@@ -27,6 +27,30 @@ variable "audience" {
   default     = null
 }
 
+variable "boundary_actions" {
+  description = "What jobs may do beyond what Sagefit's modules give them, for example `sqs:SendMessage`; the boundary allows it."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for action in var.boundary_actions : can(regex("^[a-z0-9-]+:[A-Z][A-Za-z]+$", action)) && !can(regex("^(iam|sts|organizations|account|sso|sso-admin|identitystore):", action))])
+    error_message = "boundary_actions: SERVICE:Action without patterns, and none of iam, sts, organizations, account, sso, sso-admin, identitystore, with which a job could widen itself. Write each out."
+  }
+}
+
+variable "boundary_role_arns" {
+  description = "Execution roles of your own that state machines may pass to jobs; those of the platforms need no name."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for arn in var.boundary_role_arns : can(regex("^arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", arn))])
+    error_message = "boundary_role_arns: ARNs of roles (arn:aws:iam::ACCOUNT:role/NAME), no patterns. Write each out."
+  }
+}
+
 variable "environment" {
   description = "GitHub: the protected environment, with required reviewers, whose jobs may apply."
   type        = string
@@ -82,7 +106,7 @@ variable "oidc_provider_arn" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "The boundary without which the apply role can make no role; null asks for none."
+  description = "A boundary of your own, without which the apply role can make no role; null makes one that lets jobs do what Sagefit's modules give them."
   type        = string
   default     = null
 }
