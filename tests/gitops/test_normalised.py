@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +22,17 @@ def change(address: str, *actions: str, **fields: Any) -> dict[str, Any]:
     return {"address": address, "type": "t", "change": inner} | fields
 
 
+_UPDATE: dict[str, Any] = {
+    "before": {"size": 1, "definition": '{"a": 1, "b": 1, "c": [1, 2]}', "revision": "x"},
+    "after": {"size": 2, "definition": '{"a": 2, "b": 1, "c": [1, 2]}'},
+    "after_unknown": {"revision": True},
+}
 PLAN: dict[str, Any] = {
     "timestamp": "2026-01-01T00:00:00Z",
     "complete": True,
     "errored": False,
     "resource_changes": [
-        change("t.a", "update"),
+        change("t.a", "update", **_UPDATE),
         change("t.b", "delete", "create", replace_paths=[["size"], ["name"]]),
         change("t.c", "no-op"),
     ],
@@ -53,7 +59,27 @@ SAME: dict[str, Callable[[dict[str, Any]], object]] = {
     "order of paths": lambda plan: plan["resource_changes"][1]["change"]["replace_paths"].reverse(),
     "what stays as it is": lambda plan: plan["resource_changes"].pop(2),
     "drift": lambda plan: plan.update(resource_drift=[change("t.z", "update")]),
+    "an attribute that stays": lambda plan: _both(plan, "place", {"rack": 1}),
+    "a leaf of JSON that stays": lambda plan: _both(plan, "definition", None),
 }
+
+
+def _both(plan: dict[str, Any], name: str, value: object) -> None:
+    """The same in what was and in what will be: an attribute, or else a leaf in its JSON."""
+    inner = plan["resource_changes"][0]["change"]
+    for side in ("before", "after"):
+        inner[side][name] = json.dumps({**json.loads(inner[side][name]), "b": 7}) if value is None else value
+
+
+def _leaf(plan: dict[str, Any], side: str, **leaves: object) -> None:
+    inner = plan["resource_changes"][0]["change"][side]
+    inner["definition"] = json.dumps({**json.loads(inner["definition"]), **leaves})
+
+
+def _read(plan: dict[str, Any]) -> None:
+    inner = plan["resource_changes"][0]["change"]["after"]
+    inner["definition"] = json.loads(inner["definition"])
+
 
 OTHER: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a value": (
@@ -69,8 +95,34 @@ OTHER: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "t.a: other values of size",
     ),
     "unknown and null": (
-        lambda plan: plan["resource_changes"][0]["change"].update(after={"size": None}, after_unknown={"size": True}),
+        lambda plan: [
+            plan["resource_changes"][0]["change"][part].update(size=value)
+            for part, value in (("after", None), ("after_unknown", True))
+        ],
         "t.a: other values of size",
+    ),
+    "a leaf of JSON": (lambda plan: _leaf(plan, "after", a=3), "t.a: other values of definition"),
+    "a leaf of JSON before": (lambda plan: _leaf(plan, "before", a=0), "t.a: other values of definition"),
+    "a leaf more": (lambda plan: _leaf(plan, "after", d=None), "t.a: other values of definition"),
+    "a leaf less": (lambda plan: _leaf(plan, "after", c=[1]), "t.a: other values of definition"),
+    "a leaf that is a list of none": (lambda plan: _leaf(plan, "after", c=[]), "t.a: other values of definition"),
+    "a text for a number": (lambda plan: _leaf(plan, "after", a="2"), "t.a: other values of definition"),
+    "true for one": (lambda plan: _leaf(plan, "after", b=True), "t.a: other values of definition"),
+    "a number written otherwise": (lambda plan: _leaf(plan, "after", b=1.0), "t.a: other values of definition"),
+    "a map for its text": (lambda plan: _read(plan), "t.a: other values of definition"),
+    "a key twice": (
+        lambda plan: plan["resource_changes"][0]["change"]["after"].update(
+            definition='{"a": 3, "a": 2, "b": 1, "c": [1, 2]}'
+        ),
+        "t.a: other values of definition",
+    ),
+    "an attribute more": (
+        lambda plan: plan["resource_changes"][0]["change"]["after"].update(extra=1),
+        "t.a: other values of extra",
+    ),
+    "a value of what is made anew": (
+        lambda plan: [plan["resource_changes"][1]["change"][side].update(name="n") for side in ("before", "after")],
+        "t.b: other values of name",
     ),
     "an action": (
         lambda plan: plan["resource_changes"][0]["change"].update(actions=["delete"]),

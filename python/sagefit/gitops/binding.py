@@ -16,7 +16,7 @@ from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, keyed, review_key
 from sagefit.paths import display
 
-VERSION = 2
+VERSION = 3
 PLAN, PLAN_JSON, PAGE, RECORD = "plan.tfplan", "plan.json", "page.md", "record.json"
 _PROVIDER = re.compile(r'provider "([^"]+)" \{\s*version\s*=\s*"([^"]+)"')
 

@@ -3,6 +3,10 @@
 It is stricter than a snapshot: it compares values before and after, and which are unknown, and replaces no value by a
 token. A digest is an HMAC, because a plain digest of a short secret can be guessed. Times and Terraform's order of
 relevant attributes are left out, because they differ between two plans of the same change.
+
+Of a resource that is updated, only what the update changes counts: attributes that stay are left out, and of maps,
+lists and texts of JSON the leaves that stay. So two changes of one definition that have nothing in common do not make
+each other's plan another one.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import hmac
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +66,7 @@ class Normalised:
             _address(change): _change(change, key) for change in plan.get("resource_changes", []) if _does(change)
         }
         outputs = {
-            name: keyed(key, [change.get(part) for part in ("actions", "before", "after", "after_unknown")])
+            name: keyed(key, [change["actions"], _value(change, "before", "after", "after_unknown")])
             for name, change in sorted(plan.get("output_changes", {}).items())
             if change["actions"] != ["no-op"]
         }
@@ -121,14 +126,80 @@ def _change(change: dict[str, Any], key: bytes) -> dict[str, Any]:
     )
     paths = sorted(json.dumps(path) for path in inner.get("replace_paths", []))
     place = [change.get("previous_address"), change.get("action_reason"), inner.get("importing"), paths]
-    names = sorted({*before, *after, *unknown})
+    update = inner["actions"] == ["update"]
+    attributes = {}
+    for name in sorted({*before, *after, *unknown} - {""}):
+        parts = {"actions": inner["actions"], "before": before.get(name), "after": after.get(name)}
+        parts["unknown"] = unknown.get(name)
+        if not update or _any(parts["unknown"]) or json.dumps(parts["before"]) != json.dumps(parts["after"]):
+            attributes[name] = keyed(key, _value(parts, "before", "after", "unknown"))
     return {
         "actions": inner["actions"],
         "place": keyed(key, [*place, change.get("type"), change.get("provider_name")]),
-        "attributes": {
-            name: keyed(key, [before.get(name), after.get(name), unknown.get(name)]) for name in names if name
-        },
+        "attributes": attributes,
     }
+
+
+def _value(change: dict[str, Any], *names: str) -> object:
+    """What counts of a value: all of it, or of an update the leaves that change."""
+    before, after, unknown = (change.get(name) for name in names)
+    if change["actions"] != ["update"]:
+        return [before, after, unknown]
+    if unknown is True:  # what it is now is no part of the change
+        return [unknown]
+    if _any(unknown):
+        return [before, after, unknown]
+    was, becomes = dict(_leaves(before, ())), dict(_leaves(after, ()))
+    return [
+        [path, was.get(path), becomes.get(path)]
+        for path in sorted({*was, *becomes})
+        if was.get(path) != becomes.get(path)
+    ]
+
+
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Where each leaf is and what it is, both as JSON: there 1, 1.0 and true are three values."""
+    inner = _parsed(value) if isinstance(value, str) else value
+    here = (*path, "text of JSON") if inner is not value else path
+    if isinstance(inner, dict) and inner:
+        for name, each in inner.items():
+            yield from _leaves(each, (*here, f"key {name}"))
+    elif isinstance(inner, list) and inner:
+        for index, each in enumerate(inner):
+            yield from _leaves(each, (*here, f"item {index}"))
+    else:
+        yield json.dumps(here), json.dumps(inner)
+
+
+def _parsed(text: str) -> object:
+    """A text of JSON that is a map or a list, read; any other as it is. A number stays as it is written."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+    except (ValueError, RecursionError):
+        return text
+
+
+class _Number(tuple[str, str]):
+    """A number by its digits; as JSON it is a list, which no leaf is."""
+
+    def __new__(cls, text: str) -> _Number:
+        return super().__new__(cls, ("number", text))
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A map whose keys are all different: of two that are the same, nobody knows which one is read."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _any(unknown: object) -> bool:
+    """Whether any part of a value is unknown."""
+    if isinstance(unknown, dict):
+        return any(map(_any, unknown.values()))
+    return any(map(_any, unknown)) if isinstance(unknown, list) else bool(unknown)
 
 
 def _words(change: dict[str, Any]) -> str:
