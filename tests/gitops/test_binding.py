@@ -78,8 +78,12 @@ class World:
 
     def plan(self, value: str, *, lifetime: timedelta = timedelta(hours=1), secret: str = "none") -> Record:
         """Plan for a review."""
-        self.variables.write_text(f'value = "{value}"\nsecret = "{secret}"\n', encoding="utf-8")
+        self.merge(value, secret=secret)
         return bundle.plan_into(self.ready, self.target, self.out, lifetime=lifetime)
+
+    def merge(self, value: str, *, secret: str = "none") -> None:
+        """The files as they are after a merge."""
+        self.variables.write_text(f"value = {json.dumps(value)}\nsecret = {json.dumps(secret)}\n", encoding="utf-8")
 
     def apply(self, *, replan: bool = False, out: Path | None = None, approved: Collection[str] = ()) -> bool:
         """Apply what was reviewed."""
@@ -198,7 +202,7 @@ def test_an_edited_record_is_refused(world: World) -> None:
     assert "was edited" in world.refusal(replan=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 2}', "null", '{"v": 2, "place": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 3}', "null", '{"v": 3, "place": 3}'])
 def test_a_record_that_is_none(world: World, text: str) -> None:
     world.plan("one")
     private(world.folder / RECORD, text)
@@ -242,12 +246,15 @@ def test_a_plan_of_a_stack_that_is_gone_is_refused(world: World) -> None:
     assert "was here when it was reviewed, and is gone now" in world.refusal(replan=True)
 
 
-def test_an_expired_plan_is_refused_and_a_new_one_that_does_the_same_goes_on(world: World) -> None:
+def test_an_approval_that_has_expired_is_final(world: World) -> None:
+    """A plan that does the same is no way around it: else whoever keeps a record could apply it at any time."""
     world.plan("one", lifetime=timedelta(seconds=-1))
-    assert "expired plan" in world.refusal()
-    assert "--replan" in world.refusal()
-    assert world.apply(replan=True)
-    assert world.ready.terraform.outputs() == {"value": "one"}
+    for replan in (False, True):
+        assert "expired plan: its approval was good until" in world.refusal(replan=replan)
+        assert "--replan" not in world.refusal(replan=replan)
+    (world.folder / PLAN).unlink()
+    assert "expired plan" in world.refusal(replan=True)
+    assert world.ready.terraform.outputs() == {}
 
 
 def test_another_tree_is_refused_and_a_plan_that_does_the_same_goes_on(applied: World) -> None:
@@ -267,6 +274,37 @@ def test_a_plan_made_now_that_does_something_else_waits_for_a_review(applied: Wo
     kept = applied.target.folder.parents[2] / "gitops" / "replanned"
     assert applied.apply(out=kept)
     assert applied.ready.terraform.outputs() == {"value": "three"}
+
+
+def test_two_changes_of_one_text_that_have_nothing_in_common_do_not_collide(world: World) -> None:
+    """Both are planned from the same main, and merged one after the other."""
+    start, mine, other, both = (
+        json.dumps({"epochs": epochs, "environment": {"LOG": log}})
+        for epochs, log in ((1, "info"), (2, "info"), (1, "debug"), (2, "debug"))
+    )
+    world.plan(start)
+    assert world.apply()
+    world.plan(mine)
+    reviewed = world.out.rename(world.out.with_name("mine"))
+    world.plan(other)
+    world.merge(other)
+    assert world.apply()
+    world.merge(both)
+    assert world.apply(replan=True, out=reviewed)
+    assert world.ready.terraform.outputs() == {"value": both}
+
+
+def test_two_changes_of_one_value_collide(world: World) -> None:
+    start, mine, other = (json.dumps({"epochs": epochs}) for epochs in (1, 2, 3))
+    world.plan(start)
+    assert world.apply()
+    world.plan(mine)
+    reviewed = world.out.rename(world.out.with_name("mine"))
+    world.plan(other)
+    assert world.apply()
+    world.merge(mine)
+    with pytest.raises(SagefitError, match="other values of input"):
+        world.apply(replan=True, out=reviewed)
 
 
 def test_a_plan_that_would_destroy_what_was_to_change_says_so(applied: World) -> None:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from sagefit.cli import COMMANDS
+from sagefit.iam.danger import ESCALATION
 from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT, home
 from sagefit.toolchain import terraform_binary, terraform_environment
@@ -28,7 +29,7 @@ ATLANTIS = EXAMPLES / "atlantis" / "repos.yaml"
 # What a workflow may interpolate into a script is nothing; into other fields these, of which nobody outside decides.
 _TRUSTED = re.compile(
     r"vars\.[A-Z_]+|secrets\.SAGEFIT_REVIEW_KEY|github\.token|github\.event\.pull_request\.(number|base\.sha)"
-    r"|inputs\.approve|inputs\.commit \|\| github\.sha"  # given by whoever may start the workflow
+    r"|inputs\.(approve|replanned)|inputs\.commit \|\| github\.sha"  # given by whoever may start the workflow
 )
 _PERMISSIONS = {
     ("plan", "plan"): {"contents": "read", "id-token": "write"},
@@ -103,7 +104,7 @@ def test_the_apply_waits_for_a_protected_environment_and_runs_alone() -> None:
     assert apply["on"].keys() == {"push", "workflow_dispatch"}
     assert apply["on"]["push"] == {"branches": ["main"]}
     assert apply["jobs"]["apply"]["environment"] == "production"
-    assert "cancel-in-progress" not in apply["concurrency"]
+    assert apply["concurrency"] == {"group": "apply", "queue": "max"}  # no merge is lost, and none overtakes another
     assert yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["environment"] == {"name": "production"}
 
 
@@ -122,6 +123,90 @@ def test_the_gate_is_shut_by_a_plan_that_is_blocked(host: str, code: int, passes
     done = subprocess.run(["bash", "-e", "-c", _GATES[host]], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) is passes, done.stderr
     assert ("dev/jobs/a" in done.stdout) is not passes
+
+
+# What the hosts' own commands answer here; each says what it was asked on a line of its own.
+_GH = """#!/bin/bash
+echo "gh $*" >> asked
+case "$*" in
+  "api "*commits/main*) echo "$TIP" ;;
+  "api "*pulls*) echo head ;;
+  "run view"*) echo "$FROM" ;;
+  "run list"*) echo 7 ;;
+  "run download"*) mkdir -p reviewed && echo '{"stacks": [{"code": 0}]}' > reviewed/stacks.json ;;
+esac
+"""
+_CURL = """#!/bin/bash
+echo "curl $*" >> asked
+case "$*" in
+  *merge_requests*) echo '[{"iid": 3}]' ;;
+  *artifacts/refs*) python3 -c 'import zipfile
+zipfile.ZipFile("reviewed.zip", "w").writestr("reviewed/stacks.json", "")' ;;
+  */artifacts) python3 -c 'import zipfile
+zipfile.ZipFile("reviewed.zip", "w").writestr(".sagefit/gitops/replanned/dev/jobs/a/record.json", "")' ;;
+  *jobs/*) echo "$FROM" ;;
+esac
+"""
+
+
+def _run(script: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A script of an example in ``folder``, where the commands that ask a host are files of these tests."""
+    for name, text in (("gh", _GH), ("curl", _CURL)):
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    known = {"GITHUB_REPOSITORY": "ada/models", "CI_API_V4_URL": "https://host/api", "CI_PROJECT_ID": "5"}
+    command = ["bash", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=folder, env={"PATH": path} | known | environment, capture_output=True, text=True, check=False
+    )
+
+
+def _asked(folder: Path) -> str:
+    return (folder / "asked").read_text(encoding="utf-8")
+
+
+def _step(name: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [step for _, step in STEPS if step.get("name") == name]
+    (step,) = found
+    return step
+
+
+def test_a_merge_that_was_overtaken_is_not_applied_again(tmp_path: Path) -> None:
+    step = _step("Refuse what was overtaken")
+    assert step["if"] == "github.run_attempt > 1"  # the queue keeps the order of those that run for the first time
+    assert _run(step["run"], tmp_path, TIP="a", GITHUB_SHA="a").returncode == 0
+    late = _run(step["run"], tmp_path, TIP="b", GITHUB_SHA="a")
+    assert late.returncode == 1
+    assert "main is at b by now, and this run is of a" in late.stdout
+
+
+def test_what_was_reviewed_is_that_of_the_merge_or_the_new_page_of_a_run_that_was_refused(tmp_path: Path) -> None:
+    script = _step("Fetch what was reviewed")["run"]
+    assert _run(script, tmp_path, MERGED="abc", REPLANNED="").returncode == 0
+    assert "run download 7 --repo ada/models --name reviewed --dir reviewed" in _asked(tmp_path)
+    assert _run(script, tmp_path, MERGED="abc", REPLANNED="12", FROM="apply of main").returncode == 0
+    assert "run download 12 --repo ada/models --name replanned --dir reviewed" in (tmp_path / "asked").read_text(
+        "utf-8"
+    )
+    (tmp_path / "asked").unlink()
+    other = _run(script, tmp_path, MERGED="abc", REPLANNED="13", FROM="plan of feature")  # which anybody may run
+    assert other.returncode == 1
+    assert "run 13 is plan of feature" in other.stdout
+    assert "download" not in _asked(tmp_path)
+
+
+@pytest.mark.parametrize("ref", ["", "main", "feature"])
+def test_gitlab_fetches_the_same(tmp_path: Path, ref: str) -> None:
+    lines: list[str] = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["script"]
+    script = "\n".join(line for line in lines if "bin/sagefit" not in line)
+    known = {"CI_DEFAULT_BRANCH": "main", "CI_COMMIT_SHA": "abc", "GITLAB_TOKEN": "t"}
+    job = json.dumps({"name": "apply", "ref": ref})
+    done = _run(script, tmp_path, SAGEFIT_REPLANNED="9" if ref else "", FROM=job, **known)
+    assert (done.returncode == 0) is (ref != "feature"), done.stderr
+    kept = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("reviewed/**/*") if path.is_file()}
+    expected = {"": {"reviewed/stacks.json"}, "main": {"reviewed/dev/jobs/a/record.json"}, "feature": set[str]()}
+    assert kept == expected[ref]
 
 
 def test_no_expression_gets_into_a_script() -> None:
@@ -146,9 +231,10 @@ def test_plans_hold_secrets_and_leave_no_machine() -> None:
         step["with"]["path"] for _, step in STEPS if step.get("uses", "").startswith("actions/upload-artifact@")
     ]
     uploaded += ["\n".join(yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["plan"]["artifacts"]["paths"])]
-    assert len(uploaded) == 2
-    for paths in uploaded:
-        assert {Path(line).name for line in paths.split()} == {"stacks.json", "record.json", "page.md", "error.txt"}
+    uploaded += ["\n".join(yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["artifacts"]["paths"])]
+    found = [{Path(line).name for line in paths.split()} for paths in uploaded]
+    of_apply, of_plan = {"record.json", "page.md"}, {"stacks.json", "record.json", "page.md", "error.txt"}
+    assert sorted(found, key=len) == [of_apply, of_apply, of_plan, of_plan]
 
 
 def test_the_commands_in_the_examples_exist() -> None:
@@ -185,6 +271,8 @@ def test_forks_are_left_out_on_gitlab_and_atlantis() -> None:
 ACCOUNT, REGION = "123456789012", "us-east-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
+OWN_BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/sagefit-ci-boundary"
+BOUNDED = {"iam:PermissionsBoundary": OWN_BOUNDARY}
 DATA = f"arn:aws:s3:::sagefit-dev-{ACCOUNT}-{REGION}-data"
 STATE = "arn:aws:s3:::my-state/sagefit/dev/jobs/digits.tfstate"
 _OFFLINE = """
@@ -332,8 +420,9 @@ APPLIES = [
     Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
     Call("s3:PutObject", STATE),
     Call("s3:PutObject", f"{DATA}/jobs/digits/code/0123/train.py"),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits"),
-    Call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit/dev/sagefit-dev-digits-execution"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits", BOUNDED),
+    Call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit/dev/sagefit-dev-digits-execution", BOUNDED),
+    Call("iam:PutRolePermissionsBoundary", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits", BOUNDED),
     Call(
         "iam:PassRole",
         f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits",
@@ -348,7 +437,12 @@ APPLIES = [
 NOT_APPLIES = [
     Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-plan"),
     Call("iam:UpdateAssumeRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/admin"),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/admin", BOUNDED),
+    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits"),
+    Call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-mine", {"iam:PermissionsBoundary": BOUNDARY}),
+    Call("iam:DeleteRolePermissionsBoundary", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits", BOUNDED),
+    Call("iam:CreatePolicyVersion", OWN_BOUNDARY),
+    Call("iam:DeletePolicy", OWN_BOUNDARY),
     Call(
         "iam:PassRole",
         f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits",
@@ -403,10 +497,59 @@ def test_the_apply_role_uses_a_key_of_the_team_s_own_where_it_is_named(roles: Ro
     assert "platform_key_arns: ARNs of keys" in roles.refusal(platform_key_arns=["alias/mine"])
 
 
-def test_a_boundary_is_asked_for_where_there_is_one(gitlab: dict[str, Any]) -> None:
+def test_a_boundary_of_one_s_own_takes_the_place_of_the_one_that_is_made(gitlab: dict[str, Any]) -> None:
     role = f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits"
     assert not allows(policy(gitlab, "apply"), Call("iam:CreateRole", role))
+    assert not allows(policy(gitlab, "apply"), Call("iam:CreateRole", role, BOUNDED))
     assert allows(policy(gitlab, "apply"), Call("iam:CreateRole", role, {"iam:PermissionsBoundary": BOUNDARY}))
+    assert _BOUNDARY_POLICY not in gitlab
+
+
+_BOUNDARY_POLICY = 'aws_iam_policy.this["boundary"]'
+_MODULES = ("iam-role", "training-job", "run-cleanup")
+_SERVICES = "cloudwatch|ec2|ecr|kms|logs|s3|sagemaker|sns|sqs|states|xray"
+
+
+def bounded(planned: dict[str, Any], call: Call) -> bool:
+    """Whether a role may make a call whose own policies allow everything."""
+    return allows([json.loads(planned[_BOUNDARY_POLICY]["policy"])], call)
+
+
+def test_no_way_leads_from_the_apply_role_to_an_administrator(planned: dict[str, Any]) -> None:
+    """It may give a role every policy and every trust; the boundary then says what that role can do."""
+    assert {"iam", "sts", "lambda"} <= {action.partition(":")[0] for action in ESCALATION}
+    passed = {"iam:PassedToService": "sagemaker.amazonaws.com"}
+    # A processing job acts as the role that is passed to it, and only roles of the platforms can be.
+    for action in set(ESCALATION) - {"sagemaker:createprocessingjob"}:
+        for resource in ("*", f"arn:aws:iam::{ACCOUNT}:role/admin", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"):
+            assert not bounded(planned, Call(action, resource, passed)), action
+    own = f"arn:aws:iam::{ACCOUNT}:role/sagefit/dev/sagefit-dev-digits-execution"
+    assert bounded(planned, Call("iam:PassRole", own, passed))
+    assert not bounded(planned, Call("iam:PassRole", own, {"iam:PassedToService": "lambda.amazonaws.com"}))
+    assert not bounded(planned, Call("s3:PutObject", STATE))
+    assert not bounded(planned, Call("s3:GetObject", STATE))
+    assert bounded(planned, Call("s3:GetObject", f"{DATA}/rows.csv"))
+
+
+def test_the_boundary_holds_all_that_the_modules_give_a_role(planned: dict[str, Any]) -> None:
+    found = set()
+    for module in _MODULES:
+        for file in sorted((ROOT / "modules" / module).glob("*.tf")):
+            text = file.read_text(encoding="utf-8")
+            found |= set(re.findall(rf'"((?:{_SERVICES}):[A-Z][A-Za-z]+)"(?!\s*=)', text))
+    assert {"sagemaker:CreateProcessingJob", "ecr:BatchGetImage", "states:StartExecution"} <= found
+    of_services = {"kms:GrantIsForAWSResource": "true"}
+    assert sorted(action for action in found if not bounded(planned, Call(action, "*", of_services))) == []
+
+
+def test_the_boundary_can_be_widened_but_not_by_what_widens_itself(roles: Roles) -> None:
+    mine = f"arn:aws:iam::{ACCOUNT}:role/mine"
+    planned = roles.plan(boundary_actions=["sqs:SendMessage"], boundary_role_arns=[mine])
+    assert bounded(planned, Call("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:q"))
+    assert bounded(planned, Call("iam:PassRole", mine, {"iam:PassedToService": "sagemaker.amazonaws.com"}))
+    for action in ("iam:CreateUser", "sts:AssumeRole", "s3:*", "*"):
+        assert "boundary_actions: SERVICE:Action without patterns" in roles.refusal(boundary_actions=[action])
+    assert "boundary_role_arns: ARNs of roles" in roles.refusal(boundary_role_arns=[mine + "*"])
 
 
 def test_without_a_key_of_its_own_the_state_needs_none(gitlab: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Apply what was reviewed, and nothing else.
 
-A problem of the plan itself (edited, of another stack, for another account) ends the apply. A problem that only means
-that time has passed (expiry, another tree, state or version) allows a new plan. If the new plan does the same as the
-reviewed one, it is applied instead.
+A problem of the plan itself (edited, of another stack, for another account) ends the apply, and so does an approval
+that has expired. What only changed around it (another tree, state or version) allows a new plan. If the new plan does
+the same as the reviewed one, it is applied instead.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _refusals(what: Ready, record: Record, folder: Path, target: Target) -> Iter
         yield Refusal(f"edited plan: {display(plan)} is not the file that was reviewed", stale=False)
         return
     if record.has_expired():
-        yield Refusal(f"expired plan: it was good until {record.expires}")
+        yield Refusal(f"expired plan: its approval was good until {record.expires}", stale=False)
     now = bundle.origin(what.stack, None)
     if now.tree != record.origin.tree:
         yield Refusal(f"other tree: files of {key} are not those of commit {record.origin.head[:12]} that were planned")
