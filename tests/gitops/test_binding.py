@@ -5,6 +5,7 @@ Two things are pretended, for there is one of each here: another version of Terr
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import pytest
 
 from sagefit.cloud import control
 from sagefit.errors import INVALID, REFUSED, SagefitError
-from sagefit.gitops import apply, bundle, comment
+from sagefit.gitops import apply, bundle, comment, handover
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, RECORD, Record, private
 from sagefit.gitops.bundle import Ready
 from sagefit.gitops.normalised import KEY_VARIABLE
@@ -70,6 +71,7 @@ class World:
     variables: Path
     out: Path
     target: Target
+    record: Record | None = None
 
     @property
     def folder(self) -> Path:
@@ -79,7 +81,8 @@ class World:
     def plan(self, value: str, *, lifetime: timedelta = timedelta(hours=1), secret: str = "none") -> Record:
         """Plan for a review."""
         self.merge(value, secret=secret)
-        return bundle.plan_into(self.ready, self.target, self.out, lifetime=lifetime)
+        self.record = bundle.plan_into(self.ready, self.target, self.out, lifetime=lifetime)
+        return self.record
 
     def merge(self, value: str, *, secret: str = "none") -> None:
         """The files as they are after a merge."""
@@ -169,6 +172,95 @@ def test_the_record_holds_no_values(world: World) -> None:
     world.plan(f"open-{CANARY}", secret=CANARY)
     assert CANARY in (world.folder / PLAN_JSON).read_text(encoding="utf-8")
     assert CANARY not in (world.folder / RECORD).read_text(encoding="utf-8")
+
+
+_REVIEWER = "the key of the side that reviews"
+
+
+@pytest.fixture
+def handed(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A plan that was handed over; from now on this is the side that reviews."""
+    monkeypatch.setenv(KEY_VARIABLE, _REVIEWER)
+    public = handover.public_key()
+    monkeypatch.delenv(KEY_VARIABLE)
+    monkeypatch.setenv(handover.PUBLIC_VARIABLE, public)
+    world.plan("one", secret=CANARY)
+    monkeypatch.setenv(KEY_VARIABLE, _REVIEWER)
+    return world
+
+
+def _taken(world: World, key: str | None = None) -> Record:
+    commits = {"head": "a" * 40, "base": "b" * 40}
+    return handover.take_over(world.folder, key or world.ready.stack.key, lifetime=timedelta(hours=1), **commits)[0]
+
+
+def test_what_is_handed_over_is_read_by_one_key_alone_and_judged_as_it_was(
+    handed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (handed.folder / handover.FILE).read_bytes()
+    assert CANARY.encode() not in data
+    assert stat.S_IMODE((handed.folder / handover.FILE).stat().st_mode) == 0o600
+    record = _taken(handed)
+    assert (record.origin.head, record.origin.base) == ("a" * 40, "b" * 40)
+    there = handed.plan("one", secret=CANARY)  # as one side would have planned it, with the key
+    assert record.content == there.content
+    assert (record.place, record.state, record.tools) == (there.place, there.state, there.tools)
+    monkeypatch.setenv(KEY_VARIABLE, "another key")
+    with pytest.raises(SagefitError, match="is not for this key"):
+        _taken(handed)
+
+
+def test_what_was_handed_over_for_another_stack_or_is_broken_is_refused(handed: World) -> None:
+    with pytest.raises(SagefitError, match="not of other/platform") as caught:
+        _taken(handed, "other/platform")
+    assert caught.value.exit_code == REFUSED
+    path = handed.folder / handover.FILE
+    data = path.read_bytes()
+    for broken in (data[:-1], data[:8], b"", data[:-1] + bytes([data[-1] ^ 1])):
+        path.write_bytes(broken)
+        with pytest.raises(SagefitError, match="is not for this key"):
+            _taken(handed)
+    path.unlink()
+    with pytest.raises(SagefitError, match="no plan that was handed over"):
+        _taken(handed)
+
+
+@pytest.mark.parametrize("given", ["plain", "empty", "other version", "cut"])
+def test_what_anybody_can_encrypt_is_still_no_plan(handed: World, given: str) -> None:
+    """The public key is no secret, so a hostile side can hand over anything."""
+    packed = {
+        "plain": b"no gzip",
+        "empty": gzip.compress(b"{}"),
+        "other version": gzip.compress(b'{"v": 2}'),
+        "cut": gzip.compress(b"x" * 100)[:-9],
+    }
+    handover.encrypt(handed.folder / handover.FILE, packed[given], handed.ready.stack.key)
+    with pytest.raises(SagefitError, match="no plan that was handed over"):
+        _taken(handed)
+
+
+def test_a_forged_plan_is_judged_as_what_it_says_and_not_applied(handed: World) -> None:
+    """The record of a plan that was made up says another content than the plan that an apply makes."""
+    plan = handed.folder / PLAN_JSON
+    plan.write_text(plan.read_text(encoding="utf-8").replace('"one"', '"harmless"'), encoding="utf-8")
+    assert handed.record
+    handover.hand_over(handed.folder, handed.record)
+    record = _taken(handed)
+    record = replace(record, origin=replace(record.origin, base=None))  # there is no such commit here
+    (handed.folder / PLAN).unlink()
+    record.judged("page", []).save(handed.folder)
+    assert "a plan made now does not do what was reviewed" in handed.refusal(replan=True)
+
+
+@pytest.mark.parametrize("key", ["", "abc", "g" * 64])
+def test_a_public_key_is_one_or_there_is_none(world: World, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(handover.PUBLIC_VARIABLE, key)
+    if key:
+        with pytest.raises(SagefitError, match="64 hex digits"):
+            world.plan("one")
+    else:
+        world.plan("one")
+        assert not (world.folder / handover.FILE).exists()
 
 
 def test_the_page_of_a_plan_lies_beside_it(world: World) -> None:

@@ -1,7 +1,7 @@
-"""One comment for each stack, against a small server that behaves like the two hosts' APIs, as neither can run here.
+"""One comment for each stack, and a status, against a small server that behaves like the two hosts' APIs.
 
-What it does as they do: tokens, pages of at most 100 and 20 or 30 by default, ids that grow, other people's comments,
-limits of length, errors as JSON.
+Neither of the hosts can run here. What the server does as they do: tokens, pages of at most 100 and 20 or 30 by
+default, ids that grow, other people's comments, limits of length, errors as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,7 +20,8 @@ import pytest
 
 from sagefit.errors import FAILED, SagefitError
 from sagefit.gitops.comment import Entry, post
-from sagefit.gitops.hosts import GitHub, GitLab, Host, from_environment
+from sagefit.gitops.hosts import GitHub, GitLab, Host, from_environment, run_address
+from sagefit.gitops.parallel import headline
 
 TOKEN = "token-canary-77"
 BOT, OTHER = "github-actions[bot]", "mallory"
@@ -33,6 +35,7 @@ class Server:
     comments: list[dict[str, Any]] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
     fail: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    statuses: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def api(self) -> str:
@@ -104,6 +107,13 @@ def _answer(
     url = urlsplit(path)
     if url.path == "/user":
         return 200, {"username": BOT}, {}
+    status = re.fullmatch(r"/(repos/ada/models|projects/ml%2Fada%2Fmodels)/statuses/([0-9a-f]{40})", url.path)
+    if status and method == "POST":
+        states = {"repos": ("success", "failure"), "projects": ("success", "failed")}[url.path.split("/")[1]]
+        if data["state"] not in states or len(data["description"]) > (140 if "failure" in states else 255):
+            return 422, {"message": "Validation Failed"}, {}
+        server.statuses.append((status[2], data))
+        return 201, {}, {}
     github, gitlab = "/repos/ada/models/issues", "/projects/ml%2Fada%2Fmodels/merge_requests/7/notes"
     verb, default = ("PATCH", 30) if url.path.startswith(github) else ("PUT", 20)
     if url.path in (f"{github}/7/comments", gitlab):
@@ -282,3 +292,85 @@ def test_a_stack_whose_file_cannot_be_read_is_not_called_untouched(server: Serve
     assert "no longer touches" not in "".join(bodies)
     post(server.github(), [Entry("dev/jobs/a", "c3", "d3", "## a")], 3)
     assert "## jobs/a b.yaml\n\nThe file can be read." in server.bodies()[1]
+
+
+SHA = "5" * 40
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_status_says_in_words_whether_something_blocks(
+    server: Server, name: str, passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PIPELINE_ID", "99")
+    host = server.github() if name == "github" else server.gitlab()
+    host.status(SHA, passed=passed, text="x" * 300, url="https://host/run/1")
+    ((sha, said),) = server.statuses
+    assert sha == SHA
+    assert said["target_url"] == "https://host/run/1"
+    assert said["description"].endswith("x…")
+    assert said.get("context", said.get("name")) == "sagefit/review"
+    assert said.get("pipeline_id") == ("99" if name == "gitlab" else None)
+
+
+def _stack(key: str, code: int = 0, summary: str = "2 to create") -> dict[str, Any]:
+    return {"stack": key, "code": code, "summary": summary}
+
+
+@pytest.mark.parametrize(
+    ("stacks", "passed", "said"),
+    [
+        ([], True, "touches no job and no platform"),
+        ([_stack("dev/jobs/a")], True, "dev/jobs/a: 2 to create"),
+        ([_stack("dev/jobs/a"), _stack("dev/platform")], True, "2 stacks planned, nothing blocks"),
+        (
+            [_stack("dev/jobs/a", 5, "blocked by 1 findings, 2 to create"), _stack("dev/platform")],
+            False,
+            "blocked: dev/jobs/a: by 1 findings, 2 to create",
+        ),
+        (
+            [_stack("dev/jobs/a", 5, "blocked by 1 findings"), _stack("files/jobs/a%20b.yaml", 2, "line 3: no job")],
+            False,
+            "not planned: files/jobs/a b.yaml: line 3: no job",
+        ),
+        (
+            [_stack("a/platform", 1, "no access"), _stack("b/platform", 1, "no access")],
+            False,
+            "not planned: a/platform and 1 more: no access",
+        ),
+        (
+            [_stack("change", 5, "blocked, alters what reviews it: packages (1 files)")],
+            False,
+            "blocked: change: alters what reviews it: packages (1 files)",
+        ),
+    ],
+)
+def test_the_headline(stacks: list[dict[str, Any]], passed: bool, said: str, tmp_path: Path) -> None:
+    (tmp_path / "stacks.json").write_text(json.dumps({"stacks": stacks}), encoding="utf-8")
+    assert headline(tmp_path) == (passed, said)
+
+
+def test_without_what_was_planned_there_is_no_headline(tmp_path: Path) -> None:
+    for text in (None, "{", '{"stacks": [1]}', "[]"):
+        if text is not None:
+            (tmp_path / "stacks.json").write_text(text, encoding="utf-8")
+        with pytest.raises(SagefitError, match="not what plan or seal wrote"):
+            headline(tmp_path)
+
+
+def test_the_change_as_a_whole_has_a_comment_that_goes(server: Server) -> None:
+    post(server.github(), [Entry("change", "c1", "d1", "## This change alters what reviews it")], 1)
+    post(server.github(), [], 2)
+    assert "## This change\n\nIt no longer alters what reviews it." in server.bodies()[0]
+
+
+def test_where_a_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITLAB_CI", "CI_JOB_URL", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert run_address() is None
+    for name, value in (("SERVER_URL", "https://github.com"), ("REPOSITORY", "ada/models"), ("RUN_ID", "7")):
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    assert run_address() == "https://github.com/ada/models/actions/runs/7"
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("CI_JOB_URL", "https://gitlab/job/8")
+    assert run_address() == "https://gitlab/job/8"

@@ -29,12 +29,17 @@ ATLANTIS = EXAMPLES / "atlantis" / "repos.yaml"
 # What a workflow may interpolate into a script is nothing; into other fields these, of which nobody outside decides.
 _TRUSTED = re.compile(
     r"vars\.[A-Z_]+|secrets\.SAGEFIT_REVIEW_KEY|github\.token|github\.event\.pull_request\.(number|base\.sha)"
+    r"|github\.event\.workflow_run\.(id|head_sha)|steps\.change\.outputs\.(number|base|head)"  # the host's own answers
     r"|inputs\.(approve|replanned)|inputs\.commit \|\| github\.sha"  # given by whoever may start the workflow
 )
 _PERMISSIONS = {
     ("plan", "plan"): {"contents": "read", "id-token": "write"},
-    ("plan", "gate"): {},
-    ("plan", "comment"): {"contents": "read", "pull-requests": "write"},
+    ("review", "review"): {
+        "actions": "read",
+        "contents": "read",
+        "pull-requests": "write",
+        "statuses": "write",
+    },
     ("apply", "apply"): {"actions": "read", "contents": "read", "id-token": "write", "pull-requests": "read"},
     ("drift", "drift"): {"contents": "read", "id-token": "write"},
 }
@@ -61,13 +66,13 @@ def scripts() -> list[str]:
 
 
 def test_there_are_workflows_to_look_at() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["apply", "drift", "plan"]
+    assert [path.stem for path in WORKFLOWS] == ["apply", "drift", "plan", "review"]
     assert len(STEPS) > 15
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_actions_are_pinned_by_digest_with_their_version_beside_it(path: Path) -> None:
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.match(r"[ -]*uses:", line)]
     assert lines
     for line in lines:
         assert re.fullmatch(r"\s+(- )?uses: (actions|aws-actions)/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
@@ -84,19 +89,47 @@ def test_permissions_are_the_least() -> None:
         assert workflow(path)["permissions"] == {}
 
 
-def test_no_job_has_both_a_token_that_writes_and_code_of_a_pull_request() -> None:
-    for file, name, job in JOBS:
-        if "pull-requests" in job["permissions"] and job["permissions"]["pull-requests"] == "write":
-            checkout = next(step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@"))
-            assert checkout["with"]["ref"] == "${{ github.event.pull_request.base.sha }}", (file, name)
+# What a job may have only where no code of a pull request runs.
+_TRUSTED_ALONE = ("secrets.", "pull-requests: write", "statuses: write", "SAGEFIT_REVIEW_KEY", "GITLAB_TOKEN")
+
+
+def test_where_the_code_of_a_pull_request_runs_there_is_no_secret_and_nothing_writes() -> None:
+    text = (EXAMPLES / "github" / "plan.yml").read_text(encoding="utf-8")
+    assert workflow(EXAMPLES / "github" / "plan.yml")["on"].keys() == {"pull_request"}
+    assert not [word for word in _TRUSTED_ALONE if word in text]
+    plan = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["plan"]
+    assert not [word for word in _TRUSTED_ALONE if word in json.dumps(plan)]
+    assert "environment" not in plan
+
+
+def test_where_the_key_is_nothing_of_a_pull_request_is_checked_out() -> None:
+    review = workflow(EXAMPLES / "github" / "review.yml")
+    assert review["on"] == {"workflow_run": {"workflows": ["plan"], "types": ["completed"]}}  # of main, with its code
+    (job,) = review["jobs"].values()
+    assert job["environment"] == "review"
+    (checkout,) = (step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@"))
+    assert "ref" not in checkout["with"]
+    assert "repository" not in checkout["with"]
+    runs = "\n".join(step.get("run", "") for step in job["steps"])
+    assert set(re.findall(r"\bgit (?:-c \S+='[^']*' )*([a-z-]+)", runs)) == {"fetch", "merge-base", "rev-parse"}
+    for line in runs.splitlines():
+        assert not re.search(r"\b(make|bash|sh|python3?|pip)\b", line) or line == "make .venv/.installed", line
+    gitlab = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["review"]
+    assert gitlab["environment"] == {"name": "review", "action": "access"}
+    own = [line for line in (*gitlab["before_script"], *gitlab["script"]) if re.match(r"\$?(make|sagefit)\b", line)]
+    assert len(own) == 5
+    assert all("$CI_PROJECT_DIR.base" in line or line.startswith("$sagefit ") for line in own), own
 
 
 def test_nobody_outside_starts_a_workflow_that_trusts_him() -> None:
     for path in WORKFLOWS:
-        assert not {"pull_request_target", "workflow_run", "issue_comment"} & set(workflow(path)["on"])
+        assert not {"pull_request_target", "issue_comment"} & set(workflow(path)["on"])
     for file, name, job in JOBS:
         if file == "plan":
             assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"], name
+        if file == "review":
+            assert "github.event.workflow_run.event == 'pull_request'" in job["if"]
+            assert "github.event.workflow_run.head_repository.full_name == github.repository" in job["if"]
 
 
 def test_the_apply_waits_for_a_protected_environment_and_runs_alone() -> None:
@@ -108,21 +141,44 @@ def test_the_apply_waits_for_a_protected_environment_and_runs_alone() -> None:
     assert yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["environment"] == {"name": "production"}
 
 
-_GATES = {
-    "github": next(step["run"] for where, step in STEPS if where == "plan/gate" and "run" in step),
-    "gitlab": yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["gate"]["script"][0],
-}
+def test_on_gitlab_a_change_that_is_blocked_is_red_whether_or_not_it_can_be_commented(tmp_path: Path) -> None:
+    lines = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["review"]["script"]
+    base = tmp_path / "change.base" / ".venv" / "bin"
+    base.mkdir(parents=True)
+    (base / "sagefit").write_text(
+        '#!/bin/sh\necho "$@" >> asked\ntest $1 != seal || exit $CODE\nexit 1\n', encoding="utf-8"
+    )
+    (base / "sagefit").chmod(0o755)
+    for code in (0, 5):
+        known = {"CI_PROJECT_DIR": str(tmp_path / "change"), "CI_COMMIT_SHA": "abc", "CODE": str(code)}
+        assert _run("\n".join(lines), tmp_path, **known).returncode == code
+        assert _asked(tmp_path).splitlines()[-3:] == [
+            "seal planned --out reviewed --base refs/sagefit/base --head abc",
+            "status reviewed --sha abc",
+            "comment reviewed --sha abc",
+        ]
 
 
-@pytest.mark.parametrize("host", _GATES)
-@pytest.mark.parametrize(("code", "passes"), [(0, True), (5, False)])
-def test_the_gate_is_shut_by_a_plan_that_is_blocked(host: str, code: int, passes: bool, tmp_path: Path) -> None:
-    (tmp_path / "reviewed").mkdir()
-    told = {"stacks": [{"stack": "dev/jobs/a", "code": code, "summary": "blocked by 1 findings"}]}
-    (tmp_path / "reviewed" / "stacks.json").write_text(json.dumps(told), encoding="utf-8")
-    done = subprocess.run(["bash", "-e", "-c", _GATES[host]], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode == 0) is passes, done.stderr
-    assert ("dev/jobs/a" in done.stdout) is not passes
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"PULL": "false base merged"}, "number=3\nbase=origin/main\nhead=merged\n"),
+        ({"PULL": "true base squashed"}, "number=3\nbase=base\nhead=abc\n"),
+        ({"PULL": "false base merged", "PARENT": "pushed-since"}, "merged does not merge abc"),
+        ({"PULL": "true forged squashed"}, "forged is not of main"),
+        ({"PULL": "false base "}, "pull request 3 cannot be merged"),
+        ({"NUMBER": ""}, "abc is the tip of no pull request"),
+    ],
+)
+def test_the_review_is_of_the_tip_of_a_pull_request(tmp_path: Path, environment: dict[str, str], said: str) -> None:
+    script, output = _step("Find the pull request")["run"], tmp_path / "output"
+    known = {"HEAD": "abc", "NUMBER": "3", "PARENT": "abc", "GITHUB_OUTPUT": str(output)}
+    done = _run(script, tmp_path, **(known | environment))
+    if done.returncode == 0:
+        assert output.read_text(encoding="utf-8") == said
+    else:
+        assert f"::error::{said}" in done.stdout
+        assert not output.exists()
 
 
 # What the hosts' own commands answer here; each says what it was asked on a line of its own.
@@ -130,17 +186,21 @@ _GH = """#!/bin/bash
 echo "gh $*" >> asked
 case "$*" in
   "api "*commits/main*) echo "$TIP" ;;
+  "api "*commits/abc/pulls*open*) echo "$NUMBER" ;;
+  "api "*pulls/3*) echo "$PULL" ;;
   "api "*pulls*) echo head ;;
+  "api "*artifacts?name=reviewed-head*) echo "${RUN-7}" ;;
   "run view"*) echo "$FROM" ;;
-  "run list"*) echo 7 ;;
   "run download"*) mkdir -p reviewed && echo '{"stacks": [{"code": 0}]}' > reviewed/stacks.json ;;
 esac
 """
 _CURL = """#!/bin/bash
 echo "curl $*" >> asked
 case "$*" in
+  *merge_requests/3/pipelines*) echo '[{"id": 5}, {"id": 7}, {"id": 6}]' ;;
   *merge_requests*) echo '[{"iid": 3}]' ;;
-  *artifacts/refs*) python3 -c 'import zipfile
+  *pipelines/7/jobs*) echo '[{"id": 70, "name": "plan"}, {"id": 71, "name": "review"}]' ;;
+  *jobs/71/artifacts*) python3 -c 'import zipfile
 zipfile.ZipFile("reviewed.zip", "w").writestr("reviewed/stacks.json", "")' ;;
   */artifacts) python3 -c 'import zipfile
 zipfile.ZipFile("reviewed.zip", "w").writestr(".sagefit/gitops/replanned/dev/jobs/a/record.json", "")' ;;
@@ -149,9 +209,17 @@ esac
 """
 
 
+_GIT = """#!/bin/bash
+case "$*" in
+  "rev-parse merged^2") echo "$PARENT" ;;
+  "merge-base --is-ancestor forged "*) exit 1 ;;
+esac
+"""
+
+
 def _run(script: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A script of an example in ``folder``, where the commands that ask a host are files of these tests."""
-    for name, text in (("gh", _GH), ("curl", _CURL)):
+    for name, text in (("gh", _GH), ("curl", _CURL), ("git", _GIT)):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
@@ -184,7 +252,10 @@ def test_a_merge_that_was_overtaken_is_not_applied_again(tmp_path: Path) -> None
 def test_what_was_reviewed_is_that_of_the_merge_or_the_new_page_of_a_run_that_was_refused(tmp_path: Path) -> None:
     script = _step("Fetch what was reviewed")["run"]
     assert _run(script, tmp_path, MERGED="abc", REPLANNED="").returncode == 0
-    assert "run download 7 --repo ada/models --name reviewed --dir reviewed" in _asked(tmp_path)
+    assert "run download 7 --repo ada/models --name reviewed-head --dir reviewed" in _asked(tmp_path)
+    late = _run(script, tmp_path, MERGED="abc", REPLANNED="", RUN="")
+    assert late.returncode == 1
+    assert "head was never reviewed" in late.stdout
     assert _run(script, tmp_path, MERGED="abc", REPLANNED="12", FROM="apply of main").returncode == 0
     assert "run download 12 --repo ada/models --name replanned --dir reviewed" in (tmp_path / "asked").read_text(
         "utf-8"
@@ -230,16 +301,17 @@ def test_plans_hold_secrets_and_leave_no_machine() -> None:
     uploaded = [
         step["with"]["path"] for _, step in STEPS if step.get("uses", "").startswith("actions/upload-artifact@")
     ]
-    uploaded += ["\n".join(yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["plan"]["artifacts"]["paths"])]
-    uploaded += ["\n".join(yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["artifacts"]["paths"])]
+    gitlab = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    uploaded += ["\n".join(gitlab[name]["artifacts"]["paths"]) for name in ("plan", "review", "apply")]
     found = [{Path(line).name for line in paths.split()} for paths in uploaded]
-    of_apply, of_plan = {"record.json", "page.md"}, {"stacks.json", "record.json", "page.md", "error.txt"}
-    assert sorted(found, key=len) == [of_apply, of_apply, of_plan, of_plan]
+    of_apply, of_plan = {"record.json", "page.md"}, {"stacks.json", "handed.bin", "error.txt"}
+    of_review = {"stacks.json", "record.json", "page.md", "error.txt"}
+    assert sorted(found, key=len) == [of_apply, of_apply, of_plan, of_plan, of_review, of_review]
 
 
 def test_the_commands_in_the_examples_exist() -> None:
-    used = re.findall(r"\.venv/bin/sagefit ([a-z]+)([^|&\n]*)", "\n".join(scripts()))
-    assert {name for name, _ in used} == {"plan", "apply", "comment"}
+    used = re.findall(r"(?:\.venv/bin/|\$)sagefit ([a-z]+)([^|&\n]*)", "\n".join(scripts()))
+    assert {name for name, _ in used} == {"plan", "apply", "seal", "status", "comment"}
     for name, options in used:
         text = _help(name)
         for option in re.findall(r"--[a-z-]+", options):
@@ -258,7 +330,7 @@ def _help(name: str) -> str:
 
 def test_forks_are_left_out_on_gitlab_and_atlantis() -> None:
     gitlab = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
-    for name in ("plan", "comment"):
+    for name in ("plan", "review"):
         assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in gitlab[name]["rules"][0]["if"]
     repo = yaml.safe_load(ATLANTIS.read_text(encoding="utf-8"))["repos"][0]
     assert repo["allowed_overrides"] == []

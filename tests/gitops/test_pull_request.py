@@ -1,7 +1,7 @@
 """A pull request from its branch to its run, on a bare repository and the embedded cloud, with the real commands.
 
 One cloud, and one story in the order of the file: a job that is added to a platform and deleted. The author plans in
-one clone, the merge is applied from another, as in a pipeline.
+one clone, which knows no key; from another, which runs the code of main, it is reviewed, and the merge is applied.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli_runner import Done
 from gitops.checkouts import Checkout, clone
 
 pytestmark = pytest.mark.xdist_group("gitops")
 
 COUNT = "dev/jobs/count"
+KEY = "what only the pipeline of main knows"
+_LIE = "\n\ndef _of_jobs(jobs):\n    return iter(())\n"  # a reviewer that finds no fault with a job
 _CODE = {"name": "count", "code.source_dir": "../counting"}
 _FAULTS = [{"match": {"job": "*"}, "outcome": {"status": "Completed"}}]  # training itself is not what is tested here
 
@@ -47,11 +50,23 @@ class Team:
         return clone.path / ".sagefit" / "plans"
 
     def hand_over(self) -> Path:
-        """Bring what was reviewed to the pipeline as an artifact does: records and pages, no plans."""
-        here, there = self.plans(self.author), self.pipeline.path / ".sagefit" / "reviewed"
+        """Bring what was planned to the pipeline as an artifact does: what is encrypted, and errors."""
+        here, there = self.plans(self.author), self.pipeline.path / ".sagefit" / "handed"
         shutil.rmtree(there, ignore_errors=True)
-        shutil.copytree(here, there, ignore=shutil.ignore_patterns("plan.json", "plan.tfplan"))
+        for path in here.rglob("*"):
+            if path.name in ("handed.bin", "error.txt", "stacks.json"):
+                (there / path.relative_to(here)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, there / path.relative_to(here))
         return there
+
+    def review(self, handed: Path, *, code: int) -> Path:
+        """Judge and seal it, from what the pipeline has of the author's branch; where the pages are."""
+        self.author.git("push", "-q", "--force", "origin", "work:proposed")
+        self.pipeline.git("fetch", "-q", "origin", "+proposed:refs/proposed")
+        out = self.pipeline.path / ".sagefit" / "reviewed"
+        ends = ["--base", "main", "--head", "refs/proposed"]
+        self.pipeline.sagefit("seal", handed, "--out", out, *ends, check=code, SAGEFIT_REVIEW_KEY=KEY)
+        return out
 
 
 @pytest.fixture(scope="module")
@@ -79,36 +94,44 @@ def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_r
     team.merge()
     author.job("jobs/count.yaml", _CODE)
     author.write("counting/train.py", "print('hello')\n")
+    author.append("python/sagefit/reviewing/judge.py", _LIE)
     before = len(author.sagefit("cloud", "calls", "--json", CLOUD="local").out.splitlines())  # of the platform
-    done = author.sagefit(
-        "plan", "--changed", "--base", "origin/main", "--out", ".sagefit/plans", check=5, CLOUD="local"
-    )
-    assert re.search(rf"{COUNT} +blocked by 1 findings, \d+ to create", done.out)
+    public = pipeline.sagefit("seal", "--public-key", SAGEFIT_REVIEW_KEY=KEY).out.strip()
+    options = ["--changed", "--base", "origin/main", "--out", ".sagefit/plans"]
+    author.sagefit("plan", *options, check=5, CLOUD="local", SAGEFIT_REVIEW_PUBLIC_KEY=public)
     lines = author.sagefit("cloud", "calls", "--json", CLOUD="local").out.splitlines()[before:]
     calls = [json.loads(line) for line in lines]
     job = [call for call in calls if call["service"] == "stepfunctions" or call["action"] == "PutObject"]
     assert {call["kind"] for call in job} == {"read"}
     plans = team.plans(author)
-    assert "ml.m5.large" in (plans / COUNT / "page.md").read_text(encoding="utf-8")
-    told = json.loads((plans / "stacks.json").read_text(encoding="utf-8"))["stacks"][0]
-    assert (told["stack"], told["code"]) == (COUNT, 5)
+    assert "nothing dangerous found" in (plans / COUNT / "page.md").read_text(encoding="utf-8")
 
     author.commit("A job that counts")
+    handed = team.hand_over()
+    reviewed = team.review(handed, code=5)
+    page = (reviewed / COUNT / "page.md").read_text(encoding="utf-8")
+    assert "job-price-high" in page
+    assert "ml.m5.large" in page
+    assert _codes(reviewed) == {COUNT: 5, "change": 5}
+    said = (reviewed / "change" / "page.md").read_text(encoding="utf-8")
+    assert "`python/sagefit/reviewing/judge.py`" in said
+    author.git("checkout", "-q", "origin/main", "--", "python")
+    author.commit("No lies")
+    assert _codes(team.review(handed, code=5)) == {COUNT: 5}
+
     team.merge()
-    reviewed = team.hand_over()
     _publish(pipeline, allowed_instance_types=["ml.m5.large", "ml.m5.xlarge"])  # what the job needs is among them
-    stale = pipeline.sagefit("apply", "--reviewed", reviewed, check=4, CLOUD="local")
+    forged = pipeline.sagefit("apply", "--reviewed", reviewed, check=4, CLOUD="local")
+    assert "was edited, or sealed under another key" in forged.err
+    stale = _apply(pipeline, reviewed, code=4)
     assert "the record came without its plan" in stale.err
     assert "other platform: dev publishes something else" in stale.err
 
-    shut = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", check=4, CLOUD="local")
+    shut = _apply(pipeline, reviewed, "--replan", code=4)
     assert "blocked by fail_on in .sagefit-review.yaml" in shut.err
     (finding,) = re.findall(r"^ +(job-price-high:\S+)$", shut.err, re.MULTILINE)
-    other = pipeline.sagefit(
-        "apply", "--reviewed", reviewed, "--replan", "--approve", "job-price-high:x", check=4, CLOUD="local"
-    )
-    assert finding in other.err
-    done = pipeline.sagefit("apply", "--reviewed", reviewed, "--replan", "--approve", finding, CLOUD="local")
+    assert finding in _apply(pipeline, reviewed, "--replan", "--approve", "job-price-high:x", code=4).err
+    done = _apply(pipeline, reviewed, "--replan", "--approve", finding)
     assert f"{COUNT}: approved: {finding}" in done.err
     assert f"{COUNT}: applied" in done.err
     assert pipeline.sagefit("start", "count", CLOUD="local").out.startswith("count-")
@@ -156,6 +179,18 @@ def _have_the_job(team: Team) -> None:
         team.author.commit("A job that counts")
         team.merge()
         team.author.sagefit("apply", "count", CLOUD="local")
+
+
+def _apply(pipeline: Checkout, reviewed: Path, *options: str, code: int = 0) -> Done:
+    """Apply what was reviewed, as the pipeline of main does, which has the key."""
+    words = ["--reviewed", str(reviewed), *options]
+    return pipeline.sagefit("apply", *words, check=code, CLOUD="local", SAGEFIT_REVIEW_KEY=KEY)
+
+
+def _codes(folder: Path) -> dict[str, int]:
+    """What became of each stack."""
+    told = json.loads((folder / "stacks.json").read_text(encoding="utf-8"))["stacks"]
+    return {each["stack"]: each["code"] for each in told}
 
 
 def _publish(checkout: Checkout, **fields: object) -> None:

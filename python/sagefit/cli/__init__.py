@@ -36,6 +36,8 @@ COMMANDS = {
     "runs": "sagefit.cli.runs",
     "diagnose": "sagefit.cli.runs",
     "changed": "sagefit.cli.changed",
+    "seal": "sagefit.cli.gitops",
+    "status": "sagefit.cli.gitops",
     "comment": "sagefit.cli.gitops",
     "review": "sagefit.cli.review",
     "cloud": "sagefit.cloud.cli",

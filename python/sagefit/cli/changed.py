@@ -22,14 +22,16 @@ def changed_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say which jobs and platforms a change touches, and through which files."""
+    """Say which jobs and platforms a change touches, and through which files; and what it changes of the reviewer."""
     report = changed(base, head)
     if as_json:
         print(json.dumps(report.as_json()))
     else:
         for touched in report.touched:
             out.print(f"{touched.change:<8} {touched.key:<40} {touched.reason}", markup=False, soft_wrap=True)
-        if not report.touched and not report.broken:
+        for guarded in report.guarded:
+            out.print(f"{'reviewer':<8} {guarded.path.as_posix():<40} {guarded.what}", markup=False, soft_wrap=True)
+        if not report.touched and not report.broken and not report.guarded:
             err.print(f"no job or platform differs from {report.base[:12]}")
         for _, error in report.broken:
             print_error(error)

@@ -13,22 +13,24 @@ import typer
 from sagefit.cli.shared import target
 from sagefit.console import command, err, out, print_error
 from sagefit.errors import BLOCKED, DONE, FAILED, SagefitError
-from sagefit.gitops import bundle
+from sagefit.gitops import bundle, handover, whole
 from sagefit.gitops.apply import apply_ready, apply_reviewed, reviewed_keys
-from sagefit.gitops.changed import changed
+from sagefit.gitops.changed import Report, changed
 from sagefit.gitops.comment import entries, post
 from sagefit.gitops.git import Repository
-from sagefit.gitops.hosts import from_environment
+from sagefit.gitops.hosts import STATUS, from_environment, run_address
 from sagefit.gitops.parallel import (
     SUMMARY,
     Outcome,
     clear,
     default_parallel,
     exit_code,
+    headline,
     plan_all,
     summarise,
     unreadable,
 )
+from sagefit.gitops.sealing import seal
 from sagefit.gitops.stacks import stacks_in
 from sagefit.job import load_job
 from sagefit.paths import display
@@ -62,7 +64,7 @@ def plan_for_review(
         outcomes = [Outcome(record.stack, record, BLOCKED if record.blocked else DONE)]
     else:
         target()  # a cloud that does not run is said once
-        keys, base, broken = _chosen(choice)
+        keys, base, broken, report = _chosen(choice)
         clear(folder)
         with err.status("planning") as status:
 
@@ -73,13 +75,8 @@ def plan_for_review(
             many = parallel or default_parallel()
             outcomes = plan_all(keys, folder, base=base, parallel=many, hours=hours, tell=tell)
         outcomes += unreadable(folder, broken)
-    code = exit_code(outcomes)
-    summarise(folder, outcomes)
-    for outcome in outcomes:
-        out.print(f"{outcome.key:<40} {outcome.summary}", markup=False, soft_wrap=True)
-    for outcome in outcomes:
-        if outcome.error:
-            err.print(f"{outcome.key}: {outcome.error.rstrip()}", markup=False, soft_wrap=True, style="red")
+        outcomes += _of_the_change(report, folder) if report else []
+    code = _told(outcomes, folder)
     if any(outcome.record for outcome in outcomes):
         err.print(f"plans are in {display(folder)}; review them, then: {command('apply', '--reviewed', str(folder))}")
     drift = [outcome.key for outcome in outcomes if outcome.record and not outcome.record.is_empty]
@@ -89,17 +86,35 @@ def plan_for_review(
         raise typer.Exit(code)
 
 
-def _chosen(choice: Choice) -> tuple[list[str], str | None, list[tuple[str, SagefitError]]]:
-    """Keys of the stacks, the commit that deleted ones are read from, and the files that could not be read."""
+def _told(outcomes: list[Outcome], folder: Path) -> int:
+    """Write and print the outcome of each stack; the exit code of all."""
+    summarise(folder, outcomes)
+    for outcome in outcomes:
+        out.print(f"{outcome.key:<40} {outcome.summary}", markup=False, soft_wrap=True)
+    for outcome in outcomes:
+        if outcome.error:
+            err.print(f"{outcome.key}: {outcome.error.rstrip()}", markup=False, soft_wrap=True, style="red")
+    return exit_code(outcomes)
+
+
+def _of_the_change(report: Report, folder: Path) -> list[Outcome]:
+    """What a change alters of that which reviews it; the page says that this may have made the pages."""
+    about = whole.whole_of(report, bundle.settings_of(report.base), Repository().commit("HEAD"))
+    if about is None:
+        return []
+    made_by = "The pages here were made with them: look at them from a checkout without them, too."
+    whole.save(about, folder, made_by)
+    return [Outcome(whole.KEY, None, about.code, said=about.summary)]
+
+
+def _chosen(choice: Choice) -> tuple[list[str], str | None, list[tuple[str, SagefitError]], Report | None]:
+    """Keys of the stacks, the commit that deleted ones are read from, files that could not be read; what changed."""
     if choice.every:
         stacks, broken = stacks_in()
         errors = [(display(file.path), file.error) for file in broken]
-        found, base = list(stacks), choice.base
-    else:
-        report = changed(choice.base or "")
-        errors = list(report.broken)
-        found, base = [touched.key for touched in report.touched], report.base
-    return found, base, errors
+        return list(stacks), choice.base, errors, None
+    report = changed(choice.base or "")
+    return [touched.key for touched in report.touched], report.base, list(report.broken), report
 
 
 def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool, approved: Collection[str]) -> None:
@@ -135,6 +150,36 @@ def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool, approve
         raise typer.Exit(codes.pop() if len(codes) == 1 else FAILED)
 
 
+@app.command("seal")
+def seal_command(
+    handed: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="What `plan` handed over, as the other side sent it.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="A folder for pages and records.")] = None,
+    base: Annotated[str | None, typer.Option("--base", metavar="REF", help="What is merged into.")] = None,
+    head: Annotated[str | None, typer.Option("--head", metavar="REF", help="The commit that was planned.")] = None,
+    expires: Annotated[float, typer.Option("--expires", min=0, help="Hours for which a plan may be applied.")] = 24,
+    public: Annotated[
+        bool, typer.Option("--public-key", help="Only print the public half of the review key, for the other side.")
+    ] = False,
+) -> None:
+    """Judge and seal plans that were made elsewhere, with the review key; nothing of the change runs here.
+
+    Exit code 5 when a finding blocks one of them.
+    """
+    if public:
+        print(handover.public_key())
+        return
+    if handed is None or folder is None or base is None or head is None:
+        raise SagefitError("seal: name DIR, --out, --base and --head; or --public-key")
+    if folder.resolve() == handed.resolve():
+        raise SagefitError("seal: --out is DIR itself", hint="name another folder: what is there is replaced")
+    outcomes = seal(handed, folder, base=base, head=head, lifetime=timedelta(hours=expires))
+    code = _told(outcomes, folder)
+    if code != DONE:
+        raise typer.Exit(code)
+
+
 @app.command("comment")
 def comment_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, with its pages.")],
@@ -149,3 +194,16 @@ def comment_command(
     host, run = from_environment(number, author)
     for stack, done in post(host, what, run).items():
         err.print(f"{stack}: {done}", markup=False, soft_wrap=True)
+
+
+@app.command("status")
+def status_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, or `seal` sealed.")],
+    sha: Annotated[str, typer.Option("--sha", help="The commit that gets the status: the tip of the branch.")],
+    number: Annotated[int | None, typer.Option("--number", help="The pull request; else that of the pipeline.")] = None,
+) -> None:
+    """Set the status sagefit/review of a commit: whether something blocks the change, in words."""
+    passed, text = headline(folder)
+    host, _ = from_environment(number)
+    host.status(sha, passed=passed, text=text, url=run_address())
+    err.print(f"{STATUS}: {'passed' if passed else 'failed'}: {text}", markup=False, soft_wrap=True)

@@ -206,6 +206,11 @@ def file_digest(path: Path) -> str:
 
 def private(path: Path, text: str) -> None:
     """Write a file that only its owner can read: plans hold secrets in plain text."""
+    private_bytes(path, text.encode("utf-8"))
+
+
+def private_bytes(path: Path, data: bytes) -> None:
+    """As `private`, for bytes."""
     path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)

@@ -13,7 +13,7 @@ import boto3
 
 from sagefit import deploy
 from sagefit.errors import SagefitError
-from sagefit.gitops import binding
+from sagefit.gitops import binding, handover
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, Origin, Place, Record
 from sagefit.gitops.git import Repository
 from sagefit.gitops.stacks import Broken, NamesHere, Stack, job_stack, keys_in, platform_stack, stacks_in, tree_digest
@@ -21,7 +21,7 @@ from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
 from sagefit.planning import JobPlan
 from sagefit.platform import parameter
-from sagefit.reviewing import TUNING_FILE, Review, Tuning, load_tuning, markdown, read_document, read_tuning, review
+from sagefit.reviewing import TUNING_FILE, Document, Tuning, load_tuning, markdown, read_document, read_tuning, review
 from sagefit.reviewing import Origin as Reviewed
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -134,20 +134,26 @@ def keep(
         destroy=what.destroy,
         lifetime=lifetime,
     )
-    found = _judged(folder, record)
-    page = markdown(found)
-    blocking = found.blocking(found.tuning.fail_on) if found.tuning.fail_on else []
-    record = record.judged(page, sorted({f"{finding.rule}:{finding.address}" for finding in blocking}))
-    record.save(folder)
-    binding.private(folder / PAGE, page)
+    record = judged(record, read_document(folder / PLAN_JSON), folder)
+    handover.hand_over(folder, record)
     return record
 
 
-def _judged(folder: Path, record: Record) -> Review:
-    """What a reviewer reads."""
+def judged(record: Record, document: Document, folder: Path, job_plan: JobPlan | None = None) -> Record:
+    """Review a plan by the settings at its base; write its page and its record, sealed, into ``folder``.
+
+    ``job_plan``: of the job's file, where that is not in ``jobs/``.
+    """
     state = record.state
     about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
-    return review(read_document(folder / PLAN_JSON), origin=about, tuning=settings_of(record.origin.base))
+    found = review(document, origin=about, tuning=settings_of(record.origin.base), job_plan=job_plan)
+    page = markdown(found)
+    blocking = found.blocking(found.tuning.fail_on) if found.tuning.fail_on else []
+    record = record.judged(page, sorted({f"{finding.rule}:{finding.address}" for finding in blocking}))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    record.save(folder)
+    binding.private(folder / PAGE, page)
+    return record
 
 
 def settings_of(base: str | None, root: Path = ROOT) -> Tuning:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from sagefit.errors import SagefitError
 from sagefit.gitops.git import FileChange, Repository
+from sagefit.gitops.guards import Guarded, guarded
 from sagefit.gitops.stacks import DEFAULT_PLATFORM, Broken, Input, Stack, inputs, keys_in, stacks_in
 from sagefit.paths import JOBS, PLATFORMS, ROOT
 
@@ -48,12 +49,16 @@ class Touched:
 
 @dataclass(frozen=True)
 class Report:
-    """The stacks touched since ``base``, platforms first, and the job files that could not be read."""
+    """The stacks touched since ``base``, platforms first, and the job files that could not be read.
+
+    ``guarded`` are changed files that decide what a review says or an apply does.
+    """
 
     base: str
     head: str | None
     touched: tuple[Touched, ...]
     broken: tuple[tuple[str, SagefitError], ...]
+    guarded: tuple[Guarded, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For programs; ``head`` is null for the files as they lie here."""
@@ -62,6 +67,7 @@ class Report:
             "base": self.base,
             "head": self.head,
             "stacks": [touched.as_json() for touched in self.touched],
+            "reviewer": [guarded.as_json() for guarded in self.guarded],
             "errors": errors,
         }
 
@@ -88,8 +94,19 @@ def changed(base: str, head: str | None = None) -> Report:
             if key not in now and not lost & _places(path, files):
                 found[key] = Touched(key, "deleted", (f"{path} (gone)",), _now_at(path, files, now, top))
         errors = tuple((str(file.path.relative_to(top)), _without(file, top)) for file in broken)
+        deciding = tuple(guarded(files, place, lambda path: repository.file(start, path.as_posix()), _reader(top)))
     ordered = sorted(found.values(), key=lambda item: (not item.key.endswith("/platform"), item.key))
-    return Report(start, end, tuple(ordered), errors)
+    return Report(start, end, tuple(ordered), errors, deciding)
+
+
+def _reader(top: Path) -> Callable[[Path], bytes | None]:
+    """Reads the files of a tree; a link is none."""
+
+    def read(path: Path) -> bytes | None:
+        whole = top / path
+        return whole.read_bytes() if whole.is_file() and not whole.is_symlink() else None
+
+    return read
 
 
 @contextlib.contextmanager

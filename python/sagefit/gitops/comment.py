@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from sagefit.errors import SagefitError
+from sagefit.gitops import whole
 from sagefit.gitops.apply import reviewed_keys
 from sagefit.gitops.binding import Record
 from sagefit.gitops.bundle import folder_of
@@ -37,8 +38,9 @@ class Entry:
 
 
 def entries(out: Path, sha: str) -> list[Entry]:
-    """What to say of each stack in ``out``: its page, or the error that planning it ended with."""
-    found = []
+    """What to say of each stack in ``out``: its page, or the error that planning it ended with; and of the change."""
+    about = whole.load(out)
+    found = [Entry(whole.KEY, *about)] if about else []
     for key in reviewed_keys(out):
         record = Record.load(folder_of(out, key))
         text = record.page_of(folder_of(out, key)) or _plain(record)
@@ -52,6 +54,8 @@ def entries(out: Path, sha: str) -> list[Entry]:
 
 def _title(key: str) -> str:
     """What to call a stack, or a file that belongs to none."""
+    if key == whole.KEY:
+        return "This change"
     return unquote(key.removeprefix(FILES)) if key.startswith(FILES) else key
 
 
@@ -81,6 +85,8 @@ def post(host: Host, what: Iterable[Entry], run: int) -> dict[str, str]:
         )
     for stack in ours:
         said = "The file can be read." if stack.startswith(FILES) else gone
+        if stack == whole.KEY:
+            said = "It no longer alters what reviews it."
         wanted.setdefault(stack, Entry(stack, NO_DIGEST, NO_DIGEST, f"## {_title(stack)}\n\n{said}"))
     return {stack: _bring(host, entry.body(run), run, ours.get(stack, [])) for stack, entry in sorted(wanted.items())}
 

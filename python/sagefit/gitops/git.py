@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,28 @@ class FileChange:
 
     path: Path
     before: Path | None = None
+
+
+_LINK, _PROGRAM = "120000", "100755"  # modes of Git
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of ``git ls-tree``. Raises SagefitError for a path that leaves the tree, which no Git writes."""
+
+    mode: str
+    kind: str
+    name: str
+    path: str
+
+    @classmethod
+    def of(cls, line: str) -> _Entry:
+        """Of ``MODE TYPE NAME<tab>PATH``."""
+        about, _, path = line.partition("\t")
+        if {"", ".", "..", ".git"} & set(path.lower().split("/")):
+            raise SagefitError(f"git: {path!r} is no path in a tree", hint="see whether the clone is whole: git fsck")
+        mode, kind, name = about.split(" ")
+        return cls(mode, kind, name, path)
 
 
 class Repository:
@@ -74,26 +96,53 @@ class Repository:
         return bool(self._git("status", "--porcelain", "-z"))
 
     def extract(self, commit: str, into: Path, *paths: str) -> None:
-        """Write the tree of ``commit`` (or what it has of ``paths``, from the top of the repository) into a folder."""
-        listed = self._git("ls-tree", "-z", "--name-only", "--full-tree", commit, *paths).split("\0") if paths else []
-        if paths and not any(listed):
-            return
-        done = self._run("-C", str(self.top), "archive", "--format=tar", commit, "--", *filter(None, listed))
-        if done.returncode != 0:
-            raise _failure(done)
-        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-            archive.extractall(into, filter="data")
-        (into / MARK).touch()
+        """Write the tree of ``commit`` (or what it has of ``paths``, from the top of the repository) into a folder.
+
+        The files have the bytes of the commit. Nothing that the commit says about itself has a part in it: no
+        attribute of Git leaves a file out or changes it, no filter runs, and a link that leaves the folder is written
+        as a file with its text.
+        """
+        listed = self._git("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths).split("\0")
+        files = [_Entry.of(line) for line in listed if line]
+        names = "".join(f"{file.name}\n" for file in files if file.kind == "blob")
+        blobs = io.BytesIO(self._git_bytes("cat-file", "--batch", given=names.encode()))
+        links: list[tuple[Path, str]] = []
+        for file in files:
+            path = into / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if file.kind != "blob":  # a submodule
+                path.mkdir(exist_ok=True)
+                continue
+            size = int(blobs.readline().split()[2])
+            data = blobs.read(size)
+            blobs.read(1)
+            if file.mode == _LINK:
+                links.append((path, data.decode("utf-8", "surrogateescape")))
+            else:
+                path.write_bytes(data)
+                path.chmod(0o755 if file.mode == _PROGRAM else 0o644)
+        for path, target in links:  # last, so that no file is written through one
+            inside = Path(os.path.normpath(path.parent / target)).is_relative_to(into)
+            if inside and not Path(target).is_absolute():
+                path.symlink_to(target)
+            else:
+                path.write_text(target, encoding="utf-8", errors="surrogateescape")
+        if files:
+            (into / MARK).touch()
 
     def _git(self, *args: str) -> str:
-        done = self._run(*args)
+        return self._git_bytes(*args).decode("utf-8", "surrogateescape")
+
+    def _git_bytes(self, *args: str, given: bytes | None = None) -> bytes:
+        done = self._run(*args, given=given)
         if done.returncode != 0:
             raise _failure(done)
-        return done.stdout.decode("utf-8", "surrogateescape")
+        return done.stdout
 
-    def _run(self, *args: str) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, *args: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        command = ["git", "-C", str(self._root), *args]
         try:
-            return subprocess.run(["git", "-C", str(self._root), *args], capture_output=True, check=False)
+            return subprocess.run(command, capture_output=True, check=False, input=given)
         except FileNotFoundError as error:
             raise SagefitError("git is not installed", hint="install it; what changed is read from Git") from error
 

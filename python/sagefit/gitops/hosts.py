@@ -1,4 +1,4 @@
-"""The comments of a pull request on GitHub, or of a merge request on GitLab, through their REST APIs."""
+"""Comments and status of a pull request on GitHub, or of a merge request on GitLab, through their REST APIs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from sagefit.errors import FAILED, SagefitError
 
+STATUS = "sagefit/review"
 _TIMEOUT = 30.0
 _TRIES = 4
 _PAGE = 100  # the most both hosts give at once; their default is less, and a marker may be on any page
@@ -57,6 +58,10 @@ class Host(ABC):
             if len(page) < _PAGE:
                 return
             number += 1
+
+    @abstractmethod
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
+        """Set the status ``sagefit/review`` of a commit, which the rules of a branch can ask for."""
 
     def create(self, body: str) -> None:
         """Add a comment."""
@@ -103,8 +108,8 @@ class Host(ABC):
             said = ""
         hint = {
             401: "the token is not valid (any more)",
-            403: "the token may not write here: on GitHub the job needs permissions: pull-requests: write, and pull "
-            "requests from forks have a token that only reads",
+            403: "the token may not write here: on GitHub the job needs pull-requests: write, and for a status "
+            "statuses: write, among its permissions; pull requests from forks have a token that only reads",
             404: "see whether the project and the number are right, and whether the token may read them",
         }.get(error.code, "see the host's words")
         text = f"{self.name} answered {error.code} to {method} {path}: {str(said)[:300] or error.reason}"
@@ -121,10 +126,16 @@ class GitHub(Host):
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", project):
             raise SagefitError(f"GITHUB_REPOSITORY: {project!r} is not OWNER/NAME")
         self.author = author or "github-actions[bot]"
-        issues = f"/repos/{project}/issues"
+        self._repository = f"/repos/{project}"
+        issues = f"{self._repository}/issues"
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
         headers["X-GitHub-Api-Version"] = "2022-11-28"
         super().__init__(api, f"{issues}/{number}/comments", f"{issues}/comments", headers)
+
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
+        """As every host; a description has at most 140 characters."""
+        said = {"state": "success" if passed else "failure", "context": STATUS, "description": _cut(text, 140)}
+        self.call("POST", f"{self._repository}/statuses/{commit}", said | ({"target_url": url} if url else {}))
 
     def _comment(self, item: dict[str, Any]) -> Comment:
         return Comment(item["id"], (item.get("user") or {}).get("login", ""), item.get("body") or "")
@@ -138,9 +149,16 @@ class GitLab(Host):
     change = "PUT"
 
     def __init__(self, api: str, project: str, number: int, token: str, author: str | None = None) -> None:
-        notes = f"/projects/{quote(project, safe='')}/merge_requests/{number}/notes"
+        self._project = f"/projects/{quote(project, safe='')}"
+        notes = f"{self._project}/merge_requests/{number}/notes"
         super().__init__(api, notes, notes, {"PRIVATE-TOKEN": token})
         self.author = author or str(self.call("GET", "/user")["username"])
+
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
+        """As every host; in the pipeline that this runs in, so that it counts for the merge request."""
+        said = {"state": "success" if passed else "failed", "name": STATUS, "description": _cut(text, 255)}
+        said |= {"pipeline_id": pipeline} if (pipeline := os.environ.get("CI_PIPELINE_ID")) else {}
+        self.call("POST", f"{self._project}/statuses/{commit}", said | ({"target_url": url} if url else {}))
 
     def _comment(self, item: dict[str, Any]) -> Comment:
         return Comment(item["id"], item["author"]["username"], item["body"])
@@ -159,6 +177,18 @@ def from_environment(number: int | None = None, author: str | None = None) -> tu
     api = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     host = GitHub(api, _need("GITHUB_REPOSITORY"), request, _need("GITHUB_TOKEN"), author)
     return host, _number("GITHUB_RUN_NUMBER")
+
+
+def run_address() -> str | None:
+    """Where the run of this pipeline is shown, by the variables that the host sets."""
+    if os.environ.get("GITLAB_CI"):
+        return os.environ.get("CI_JOB_URL")
+    server, project, run = (os.environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
+    return f"{server}/{project}/actions/runs/{run}" if server and project and run else None
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _of_ref(ref: str) -> int:

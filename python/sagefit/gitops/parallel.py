@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sagefit.children import Children
 from sagefit.console import cloud_name
 from sagefit.errors import BLOCKED, DONE, FAILED, INVALID, SagefitError
-from sagefit.gitops import binding, bundle
+from sagefit.gitops import binding, bundle, whole
 from sagefit.gitops.binding import Record
+from sagefit.paths import display
 
 ERROR = "error.txt"
 SUMMARY = "stacks.json"
@@ -25,16 +26,22 @@ FILES = "files/"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How planning a stack ended: with a record, or with an exit code and the words of the error."""
+    """How planning a stack ended: with a record, or with an exit code and the words of the error.
+
+    ``said`` is what there is to say of something that is no stack.
+    """
 
     key: str
     record: Record | None
     code: int = DONE
     error: str = ""
+    said: str = ""
 
     @property
     def summary(self) -> str:
         """What the plan does, in counts by action."""
+        if self.said:
+            return self.said
         if self.record is None:
             return self.error.strip().splitlines()[0] if self.error.strip() else f"ended with exit code {self.code}"
         counts: dict[str, int] = {}
@@ -96,7 +103,7 @@ def plan_all(
 
 def clear(out: Path) -> None:
     """Remove earlier plans, so that a folder holds one review; all other files there stay."""
-    for name in (binding.RECORD, ERROR):
+    for name in (binding.RECORD, ERROR, whole.SEAL):
         for path in list(out.rglob(name)):
             shutil.rmtree(path.parent)
 
@@ -138,3 +145,29 @@ def exit_code(outcomes: Iterable[Outcome]) -> int:
     told = {outcome.code for outcome in outcomes}
     codes = told - {DONE, BLOCKED} or told - {DONE}
     return codes.pop() if len(codes) == 1 else FAILED if codes else DONE
+
+
+def headline(out: Path) -> tuple[bool, str]:
+    """Whether a change may be merged, and why, in one line: of what `summarise` wrote into ``out``.
+
+    Raises SagefitError where nothing was planned into it.
+    """
+    path = out / SUMMARY
+    try:
+        stacks = [
+            (str(each["stack"]), int(each["code"]), str(each["summary"]))
+            for each in json.loads(path.read_text(encoding="utf-8"))["stacks"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SagefitError(f"{display(path)}: not what plan or seal wrote", hint="plan again") from error
+    failed = [(key, said) for key, code, said in stacks if code not in (DONE, BLOCKED)]
+    blocked = [(key, said) for key, code, said in stacks if code == BLOCKED]
+    for found, word in ((failed, "not planned"), (blocked, "blocked")):
+        if found:
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            key, said = found[0]
+            return False, f"{word}: {unquote(key)}{more}: {said.removeprefix('blocked ').removeprefix('blocked, ')}"
+    if not stacks:
+        return True, "touches no job and no platform"
+    key, _, said = stacks[0]
+    return True, f"{key}: {said}" if len(stacks) == 1 else f"{len(stacks)} stacks planned, nothing blocks"

@@ -35,7 +35,7 @@ _QUESTIONS = (
     ("versions, backups, retention", ("versioning-", "deletion-", "backup-", "retention-", "immutability-")),
     ("audit and alarms", ("audit-", "alarm-", "event-")),
     ("jobs", ("job-",)),
-    ("the plan itself", ("plan-", "check-", "runs-", "drift-", "protection-", "suppression-")),
+    ("the plan itself", ("plan-", "check-", "runs-", "drift-", "protection-", "suppression-", "reviewer-")),
 )
 
 
