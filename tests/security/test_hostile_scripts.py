@@ -193,10 +193,14 @@ def slow(container: Container, name: str, **seconds: float) -> None:
 SLOW_FROM_NOW = "import os, pathlib\nos.chdir(os.environ['SAGEFIT_ML_ROOT'])\npathlib.Path('slow').touch()\n"
 
 
+# A busy machine can take any time until the launcher writes again: what ends first is not to be the script.
+UNTIL_IT_STANDS = "import time\nwhile not os.path.exists('standing'):\n    time.sleep(0.05)\n"
+
+
 def test_a_report_that_is_not_written_holds_nothing_up(tmp_path: Path) -> None:
     with world(tmp_path) as (container, _):
         slow(container, "sagefit.json.part", recorder_LINGER=1.0, launch_REPORT_WAIT=1.0)
-        outcome = container.run(f"{SLOW_FROM_NOW}import time\ntime.sleep(2.5)\nraise SystemExit(3)")
+        outcome = container.run(f"{SLOW_FROM_NOW}{UNTIL_IT_STANDS}raise SystemExit(3)")
         assert outcome.exit_code == 3
         assert outcome.failure == "sagefit: code: train.py ended with exit code 3"
 
