@@ -69,9 +69,10 @@ def job_terraform(job: Job, target: Target) -> Terraform:
     return Terraform(JOB_ROOT, key, target, variables=job.tfvars, called=job.reference)
 
 
-def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False) -> PlannedJob:
+def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False, saved_at: Path | None = None) -> PlannedJob:
     """Render, check against the platform, and let Terraform plan. Nothing is created.
 
+    With ``saved_at`` the plan is saved there, and the one that `apply_saved` takes stays as it is.
     Raises SagefitError, with exit code 4 for an edited render or a job over its ``max_price``.
     """
     job = job_plan.job
@@ -79,6 +80,7 @@ def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False) -> Pla
     if not destroy:
         check(job_plan, platform)
     terraform = job_terraform(job, target)
+    terraform.plan_path = saved_at or terraform.plan_path
     with terraform.held():
         if not (destroy and job.tfvars.exists()):
             write(job_plan)
@@ -174,14 +176,14 @@ def refuse_under_runs(job: Job) -> None:
         )
 
 
-def platform_terraform(name: str, target: Target) -> Terraform:
-    """The platform root. Its variables come from ``platforms/NAME.tfvars`` when that file exists."""
+def platform_terraform(name: str, target: Target, folder: Path = PLATFORMS) -> Terraform:
+    """The platform root. Its variables come from ``NAME.tfvars`` of ``platforms/`` when that file exists."""
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > 20:
         raise SagefitError(
             f"platform: {name!r} is no name of a platform",
             hint="use up to 20 lower-case letters, digits, single hyphens",
         )
-    variables = PLATFORMS / f"{name}.tfvars"
+    variables = folder / f"{name}.tfvars"
     if not variables.exists() and name != "dev":
         raise SagefitError(
             f"platform: no variables for {name!r} ({display(variables)} is missing)",

@@ -38,9 +38,9 @@ _FORMATS = ("markdown", "json", "terminal")
 @app.command("review")
 def review_command(
     plans: Annotated[
-        list[str],
-        typer.Argument(metavar="PLAN.json...", help="Plans from terraform show -json; or one JOB to plan now."),
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[PLAN.json...]", help="Plans from terraform show -json; or one JOB to plan now."),
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -63,12 +63,29 @@ def review_command(
     ] = None,
     stack: Annotated[str, typer.Option("--stack", help="What the page calls this stack.")] = "",
     commit: Annotated[str, typer.Option("--commit", help="The commit that was planned.")] = "",
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="REF", help="Look at a branch with the code of this checkout: none of its own runs."
+        ),
+    ] = None,
+    base: Annotated[
+        str, typer.Option("--base", metavar="REF", help="What that branch is to be merged into; its settings count.")
+    ] = "HEAD",
 ) -> None:
     """The reviewer's page of a plan: what changes, what is dangerous, whether a job fits and what it can cost.
 
     Exit code 0 when the page is made, 2 when a plan cannot be read, 4 with --fail-on when something is that dangerous
     or could not be judged.
     """
+    if bool(plans) is (head is not None):
+        raise SagefitError("review: name plans or a JOB, or --head REF")
+    if head is not None:
+        if plan_file or policies or stack or commit:
+            raise SagefitError("review --head: --plan-file, --policies, --stack and --commit belong to single plans")
+        _branch(head, base, form, fail_on, tuning)
+        return
+    assert plans  # noqa: S101 - as asked above
     settings = load_tuning(tuning)
     shape = _choice("--format", form or ("terminal" if sys.stdout.isatty() else "markdown"), _FORMATS)
     gate = _choice("--fail-on", fail_on, SEVERITIES) if fail_on else settings.fail_on
@@ -90,6 +107,17 @@ def review_command(
         if gate and found.blocks(gate):
             err.print(Text(f"{reference}: findings of severity {gate} or worse, or parts that nobody could judge"))
             code = max(code, REFUSED)
+    if code:
+        raise typer.Exit(code)
+
+
+def _branch(head: str, base: str, form: str | None, fail_on: str | None, tuning: Path | None) -> None:
+    """The pages of a branch; the loop is loaded for this alone."""
+    from sagefit.cli import branch
+
+    shape = _choice("--format", form or ("terminal" if sys.stdout.isatty() else "markdown"), _FORMATS)
+    gate = _choice("--fail-on", fail_on, SEVERITIES) if fail_on else None
+    code = branch.show(head, base, shape, gate, load_tuning(tuning) if tuning else None, _print)
     if code:
         raise typer.Exit(code)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -65,7 +66,7 @@ def ready(key: str, target: Target, base: str | None = None) -> Ready:
             f"no stack {key} here",
             hint="stacks are PLATFORM/platform and PLATFORM/jobs/JOB; --base REF finds a deleted one",
         )
-    return _deleted(key, target, base, broken)
+    return deleted(key, target, base, broken)
 
 
 def of_job(job: Job, target: Target) -> Ready:
@@ -73,7 +74,11 @@ def of_job(job: Job, target: Target) -> Ready:
     return Ready(job_stack(job), deploy.job_terraform(job, target))
 
 
-def _deleted(key: str, target: Target, base: str, broken: list[Broken]) -> Ready:
+def deleted(key: str, target: Target, base: str, broken: Collection[Broken] = ()) -> Ready:
+    """The stack ``key`` as its files were at ``base``, to be destroyed; ``broken`` are files here that cannot be read.
+
+    Raises SagefitError when there was no such stack, or its file is one of those.
+    """
     repository = Repository()
     top = home() / "gitops" / "base" / repository.commit(base)
     if not top.exists():

@@ -26,6 +26,11 @@ DEFAULT_PLATFORM = "dev"  # the one that needs no variables
 
 # The subpackages that decide the content of a job's tfvars; the others only show, plan or run it.
 _RENDERING = ("catalog", "job", "memory", "planning")
+_ROOT, _MODULE, _VERSIONS = "root", "module", "versions of Terraform and the provider"
+_OURS, _PACKAGES = "rendering", "packages that the rendering uses"
+CODE = frozenset({_ROOT, _MODULE, _VERSIONS, _OURS, _PACKAGES})
+"""The roles of inputs that are code, and run when a stack is planned; all others are data."""
+
 _MODULE_CALL = re.compile(r'(?m)^\s*source\s*=\s*"(\.{1,2}/[^"]*)"')
 # The files that Terraform reads in a root, including a team's backend and variables that Terraform loads automatically.
 _ROOT_FILES = (".tf", ".tf.json", ".auto.tfvars", ".auto.tfvars.json", "terraform.tfvars")
@@ -139,17 +144,17 @@ def inputs(stack: Stack, root: Path = ROOT) -> list[Input]:
     terraform = root if stack.is_platform else root / JOB_ROOT.relative_to(ROOT)
     package = root / "python" / "sagefit"
     shared = [
-        Input(terraform, "root", endings=_ROOT_FILES),
-        *(Input(module, "module", ours=True) for module in _modules(terraform)),
-        Input(package / "toolchain.py", "versions of Terraform and the provider"),
+        Input(terraform, _ROOT, endings=_ROOT_FILES),
+        *(Input(module, _MODULE, ours=True) for module in _modules(terraform)),
+        Input(package / "toolchain.py", _VERSIONS),
     ]
     if stack.is_platform:
         return [Input(stack.source, "variables of the platform"), *shared]
     return [
         *(_of_job(stack.job) if stack.job else [Input(stack.source, "job file")]),
         *shared,
-        *(Input(package / room, "rendering", ours=True) for room in _RENDERING),
-        Input(root / "requirements.lock", "packages that the rendering uses"),
+        *(Input(package / room, _OURS, ours=True) for room in _RENDERING),
+        Input(root / "requirements.lock", _PACKAGES),
     ]
 
 
