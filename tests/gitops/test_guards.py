@@ -203,6 +203,35 @@ def test_nothing_that_a_commit_says_of_itself_changes_how_it_is_read(checkout: C
         assert (tmp_path / "tree" / name).read_text(encoding="utf-8") == text
 
 
+def test_of_a_branch_its_code_is_named_as_not_judged(checkout: Checkout) -> None:
+    checkout.write("job/more.tf", 'output "more" {\n  value = "x"\n}\n')
+    checkout.append("python/sagefit/memory/overhead.py", "# more\n")
+    checkout.append("modules/training-job/main.tf", "# more\n")
+    checkout.append("training/train.py", "# more\n")
+    code = (
+        "from sagefit.gitops.changed import changed; from sagefit.gitops.looking import left_out, Seen;"
+        "from sagefit.cli.branch import code_of;"
+        "(found,) = [each for each in changed('main').touched if each.key == 'dev/jobs/digits'];"
+        "print(code_of(Seen(found.key, None, left_out(found))))"
+    )
+    assert checkout.python("-c", code).out.strip() == (
+        "**Not judged**: the branch changes code of `dev/jobs/digits`, which was not run: `job/more.tf (root)`, "
+        "`modules/training-job/main.tf (module)`, `python/sagefit/memory/overhead.py (rendering)`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["review"], "name plans or a JOB, or --head REF"),
+        (["review", "digits", "--head", "main"], "name plans or a JOB, or --head REF"),
+        (["review", "--head", "main", "--policies"], "belong to single plans"),
+    ],
+)
+def test_a_branch_is_looked_at_alone(checkout: Checkout, words: list[str], said: str) -> None:
+    assert said in checkout.sagefit(*words, check=INVALID).err
+
+
 def _report(checkout: Checkout) -> dict[str, list[dict[str, str]]]:
     found: dict[str, list[dict[str, str]]] = json.loads(checkout.sagefit("changed", "--base", "main", "--json").out)
     return found

@@ -42,7 +42,7 @@ def show(
         if shape == "json":
             sys.stdout.write(json.dumps({**as_json(each.found), "left_out": each.left_out}) + "\n")
         else:
-            _say(_left_out(each), shape)
+            _say(code_of(each), shape)
             page(each.found, shape)
         if each.found.tuning.fail_on and each.found.blocks(each.found.tuning.fail_on):
             ends = max(ends, REFUSED)
@@ -63,7 +63,7 @@ def _head(seen: Look, shape: str) -> None:
         _say(f"{code(str(seen.report.head)[:12])} {touched}. {made_by}\n", shape)
 
 
-def _left_out(each: Seen) -> str:
+def code_of(each: Seen) -> str:
     """What a page does not show, because it would be code of the branch."""
     if not each.left_out:
         return ""
@@ -77,7 +77,7 @@ def _failed(each: Seen, error: SagefitError, shape: str) -> None:
         told = {"schema": SCHEMA, "stack": each.key, "error": error.message, "left_out": each.left_out}
         sys.stdout.write(json.dumps(told) + "\n")
     else:
-        _say(f"## {code(each.key)}: not planned\n\n{_left_out(each)}", shape)
+        _say(f"## {code(each.key)}: not planned\n\n{code_of(each)}", shape)
         if shape == "markdown":
             sys.stdout.write(f"{code(error.message)}\n")
     print_error(error)

@@ -76,6 +76,11 @@ def look(head: str, base: str, target: Target, tuning: Tuning | None = None, fai
     return Look(report, whole.whole_of(report, settings, commit), repository.commit("HEAD"), tuple(seen))
 
 
+def left_out(touched: Touched) -> tuple[str, ...]:
+    """The reasons for which a stack is touched that are code, and so have no part in its page."""
+    return tuple(because for because in touched.because if because.rpartition(" (")[2].rstrip(")") in CODE)
+
+
 def _seen(
     touched: Touched,
     stack: Stack | None,
@@ -86,15 +91,15 @@ def _seen(
     base: str,
     settings: Tuning,
 ) -> Seen:
-    left_out = tuple(because for because in touched.because if because.rpartition(" (")[2].rstrip(")") in CODE)
+    code = left_out(touched)
     try:
         terraform, planned, job_plan = _planned(touched.key, stack, root, plan, target, base)
         document = Document(touched.key, terraform.show_json(planned).encode())
         origin = read_origin(planned.path, stack=touched.key, commit=commit)
         found = review(document, origin=origin, tuning=settings, job_plan=job_plan)
     except SagefitError as error:
-        return Seen(touched.key, _without(error, root), left_out)
-    return Seen(touched.key, found, left_out)
+        return Seen(touched.key, _without(error, root), code)
+    return Seen(touched.key, found, code)
 
 
 def _planned(
