@@ -19,12 +19,13 @@ import pytest
 
 from sagefit.cloud import control
 from sagefit.errors import INVALID, REFUSED, SagefitError
-from sagefit.gitops import apply, bundle, comment, handover
+from sagefit.gitops import apply, bundle, handover
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, RECORD, Record, private
 from sagefit.gitops.bundle import Ready
 from sagefit.gitops.normalised import KEY_VARIABLE
+from sagefit.gitops.overview import overview
 from sagefit.gitops.stacks import Stack
-from sagefit.reviewing import Tuning
+from sagefit.reviewing import Brief, Tuning
 from sagefit.target import Target, activate
 from sagefit.terraform import Plan, Terraform
 
@@ -248,7 +249,7 @@ def test_a_forged_plan_is_judged_as_what_it_says_and_not_applied(handed: World) 
     record = _taken(handed)
     record = replace(record, origin=replace(record.origin, base=None))  # there is no such commit here
     (handed.folder / PLAN).unlink()
-    record.judged("page", []).save(handed.folder)
+    record.judged("page", [], Brief()).save(handed.folder)
     assert "a plan made now does not do what was reviewed" in handed.refusal(replan=True)
 
 
@@ -499,12 +500,12 @@ def test_the_settings_of_the_base_say_what_blocks(world: World, monkeypatch: pyt
 
 def test_only_the_page_that_was_made_with_the_plan_is_posted(world: World) -> None:
     world.plan("one")
-    (entry,) = comment.entries(world.out, "abc")
-    assert entry.text == (world.folder / PAGE).read_text(encoding="utf-8")
+    page = (world.folder / PAGE).read_text(encoding="utf-8")
+    about = overview(world.out, "abc")
+    assert page.split("\n\n", 1)[1].strip() in about.text()
     (world.folder / PAGE).write_text("**0 change**: harmless\n", encoding="utf-8")
     with pytest.raises(SagefitError, match="is not the page that was made with the plan") as caught:
-        comment.entries(world.out, "abc")
+        overview(world.out, "abc")
     assert caught.value.exit_code == REFUSED
     (world.folder / PAGE).unlink()
-    (entry,) = comment.entries(world.out, "abc")
-    assert "create: terraform_data" in entry.text
+    assert "2 add" in overview(world.out, "abc").text()

@@ -1,4 +1,4 @@
-"""One comment for each stack, and a status, against a small server that behaves like the two hosts' APIs.
+"""One comment about a change, and a status, against a small server that behaves like the two hosts' APIs.
 
 Neither of the hosts can run here. What the server does as they do: tokens, pages of at most 100 and 20 or 30 by
 default, ids that grow, other people's comments, limits of length, errors as JSON.
@@ -19,8 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from sagefit.errors import FAILED, SagefitError
-from sagefit.gitops.comment import Entry, post
+from sagefit.gitops.comment import body, post
 from sagefit.gitops.hosts import GitHub, GitLab, Host, from_environment, run_address
+from sagefit.gitops.overview import Overview, Part
 from sagefit.gitops.parallel import headline
 
 TOKEN = "token-canary-77"
@@ -135,20 +136,25 @@ def _answer(
     return 200, known[0], {}
 
 
-def entry(stack: str = "dev/jobs/digits", text: str = "page") -> Entry:
-    return Entry(stack, "0123abc", "cafe", text)
+def about(text: str = "page", *stacks: str) -> Overview:
+    """A change of one stack whose page is ``text``."""
+    return Overview("0123abc", tuple(Part(stack, error=text) for stack in stacks or ("dev/jobs/digits",)), "")
+
+
+NOTHING = Overview("0123abc", (), "")
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])
-def test_one_comment_for_each_stack_is_posted_and_then_edited(server: Server, name: str) -> None:
+def test_one_comment_for_the_change_is_posted_and_then_edited(server: Server, name: str) -> None:
     host = server.github() if name == "github" else server.gitlab()
-    two = [entry(), entry("dev/platform", "other")]
-    assert set(post(host, two, 1).values()) == {"posted"}
-    assert server.bodies()[0] == ("<!-- sagefit:plan stack=dev/jobs/digits sha=0123abc plan=cafe run=1 v=1 -->\npage\n")
-    assert set(post(host, [entry(text="new page"), two[1]], 2).values()) == {"edited"}
-    assert [body.splitlines()[1] for body in server.bodies()] == ["new page", "other"]
+    assert post(host, about("one", "dev/jobs/digits", "dev/platform"), 1) == "posted"
+    (text,) = server.bodies()
+    assert re.match(r"<!-- sagefit:plan stack=change sha=0123abc plan=[0-9a-f]{16} run=1 v=1 -->\n## Plan: ", text)
+    assert post(host, about("two"), 2) == "edited"
+    assert "two" in server.bodies()[0]
     assert "run=2" in server.bodies()[0]
-    assert set(post(host, [entry(text="new page"), two[1]], 2).values()) == {"unchanged"}
+    assert post(host, about("two"), 2) == "unchanged"
+    assert len(server.bodies()) == 1
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])
@@ -156,58 +162,71 @@ def test_the_comment_is_found_on_any_page(server: Server, name: str) -> None:
     for number in range(205):
         server.add(f"remark {number}", OTHER)
     host = server.github() if name == "github" else server.gitlab()
-    post(host, [entry()], 1)
+    post(host, about(), 1)
     for number in range(205):
         server.add(f"remark {number}", OTHER)
-    assert post(host, [entry(text="new")], 2) == {"dev/jobs/digits": "edited"}
+    assert post(host, about("new"), 2) == "edited"
     assert len(server.bodies()) == 1
 
 
-def test_later_duplicates_are_removed(server: Server) -> None:
+def test_duplicates_and_comments_of_single_stacks_are_removed(server: Server) -> None:
+    server.add("<!-- sagefit:plan stack=dev/platform sha=1 plan=2 run=1 v=1 -->\nof an earlier version")
     for number in range(3):
-        server.add(entry(text=f"old {number}").body(number))
-    first = server.comments[0]["id"]
-    assert post(server.github(), [entry(text="new")], 3) == {"dev/jobs/digits": "edited"}
-    assert [(comment["id"], comment["body"]) for comment in server.comments] == [(first, entry(text="new").body(3))]
+        server.add(body(about(f"old {number}"), number))
+    first = server.comments[1]["id"]
+    assert post(server.github(), about("new"), 3) == "edited"
+    assert [(comment["id"], comment["body"]) for comment in server.comments] == [
+        (first, body(about("new"), 3, limit=65_536))
+    ]
+
+
+def test_a_comment_of_an_earlier_version_is_taken_over(server: Server) -> None:
+    server.add("<!-- sagefit:plan stack=dev/platform sha=1 plan=2 run=1 v=1 -->\nof an earlier version")
+    assert post(server.github(), about("new"), 3) == "edited"
+    assert [text.split(" sha=")[0] for text in server.bodies()] == ["<!-- sagefit:plan stack=change"]
 
 
 def test_what_a_newer_run_wrote_stays(server: Server) -> None:
-    server.add(entry(text="newer").body(10))
-    assert post(server.github(), [entry(text="older")], 9) == {"dev/jobs/digits": "left as a newer run wrote it"}
-    assert server.bodies() == [entry(text="newer").body(10)]
+    server.add(body(about("newer"), 10))
+    assert post(server.github(), about("older"), 9) == "left as a newer run wrote it"
+    assert server.bodies() == [body(about("newer"), 10)]
     assert server.writes() == []
 
 
 def test_a_marker_in_somebody_elses_comment_or_further_down_is_no_marker(server: Server) -> None:
-    server.add(entry(text="forged").body(99), OTHER)
-    server.add(f"I quote:\n{entry().body(99)}")
-    assert post(server.github(), [entry()], 1) == {"dev/jobs/digits": "posted"}
+    server.add(body(about("forged"), 99), OTHER)
+    server.add(f"I quote:\n{body(about(), 99)}")
+    assert post(server.github(), about(), 1) == "posted"
     assert len(server.comments) == 3
-    assert server.bodies(OTHER) == [entry(text="forged").body(99)]
+    assert server.bodies(OTHER) == [body(about("forged"), 99)]
 
 
-def test_the_comment_of_another_stack_is_another_comment(server: Server) -> None:
-    server.add(entry("dev/jobs/digits-large").body(1))
-    post(server.github(), [entry("dev/jobs/digits"), entry("dev/jobs/digits-large")], 2)
-    assert len(server.bodies()) == 2
+def test_where_there_is_nothing_to_say_nothing_is_posted(server: Server) -> None:
+    assert post(server.github(), NOTHING, 1) == "nothing to say"
+    assert server.writes() == []
+    post(server.github(), about(), 2)
+    assert post(server.github(), NOTHING, 3) == "edited"
+    assert "## Plan: touches no job and no platform" in server.bodies()[0]
 
 
-def test_a_stack_that_is_no_longer_touched_says_so(server: Server) -> None:
-    post(server.github(), [entry(), entry("dev/platform")], 1)
-    assert post(server.github(), [entry()], 2)["dev/platform"] == "edited"
-    assert "no longer touches it" in server.bodies()[1]
+def test_pages_are_left_out_until_the_comment_fits_the_host(server: Server) -> None:
+    long = about("x" * 60_000, "a/platform", "b/platform")
+    post(server.github(), long, 1, "https://host/run")
+    assert len(server.bodies()[0]) < 65_536
+    assert "There is no room here for `b/platform`: the pages are in [the run](https://host/run)." in server.bodies()[0]
+    post(server.gitlab(), long, 2)
+    assert len(server.bodies()[0]) > 120_000
 
 
-def test_a_page_that_is_too_long_is_refused_before_anything_is_written(server: Server) -> None:
+def test_a_comment_that_is_too_long_without_pages_is_refused_before_anything_is_written(server: Server) -> None:
     with pytest.raises(SagefitError, match="takes 65,536"):
-        post(server.github(), [entry("a/platform"), entry(text="x" * 65_536)], 1)
+        post(server.github(), about("x" * 300, *(f"dev/jobs/{number}" for number in range(400))), 1)
     assert server.asked == []
-    post(server.gitlab(), [entry(text="x" * 65_536)], 1)
 
 
 def test_a_busy_host_is_asked_again(server: Server) -> None:
     server.fail = [(503, {}), (429, {"Retry-After": "0"}), (403, {"Retry-After": "0"})]
-    assert post(server.github(), [entry()], 1) == {"dev/jobs/digits": "posted"}
+    assert post(server.github(), about(), 1) == "posted"
 
 
 def test_a_post_that_may_have_worked_is_not_repeated(server: Server) -> None:
@@ -231,7 +250,7 @@ def test_errors_keep_the_hosts_words_and_name_the_knob(server: Server, code: int
 def test_the_token_is_never_said(server: Server) -> None:
     wrong = f"{TOKEN}-wrong"
     with pytest.raises(SagefitError) as caught:
-        post(server.github(wrong), [entry()], 1)
+        post(server.github(wrong), about(), 1)
     assert "401" in caught.value.message
     assert wrong not in str(caught.value)
     assert TOKEN not in "".join(path for _, path in server.asked)
@@ -275,23 +294,6 @@ def test_a_pipeline_says_where_it_runs(server: Server, monkeypatch: pytest.Monke
     host, run = from_environment()
     assert (host.name, run) == ("GitLab", 13)
     assert [comment.body for comment in host.comments()] == ["page"]
-
-
-def test_a_page_brings_no_second_marker(server: Server) -> None:
-    page = "<!-- sagefit:plan stack=dev/platform sha=1 plan=2 v=1 -->\n## Plan\n"
-    post(server.github(), [entry(text=page)], 1)
-    assert server.bodies() == [entry(text="## Plan").body(1)]
-
-
-def test_a_stack_whose_file_cannot_be_read_is_not_called_untouched(server: Server) -> None:
-    post(server.github(), [Entry("dev/jobs/a", "c1", "d1", "## a")], 1)
-    broken = Entry("files/jobs/a%20b.yaml", "c2", "none", "## jobs/a b.yaml: not planned")
-    post(server.github(), [broken], 2)
-    bodies = server.bodies()
-    assert "Not planned: `jobs/a b.yaml` cannot be read" in bodies[0]
-    assert "no longer touches" not in "".join(bodies)
-    post(server.github(), [Entry("dev/jobs/a", "c3", "d3", "## a")], 3)
-    assert "## jobs/a b.yaml\n\nThe file can be read." in server.bodies()[1]
 
 
 SHA = "5" * 40
@@ -356,12 +358,6 @@ def test_without_what_was_planned_there_is_no_headline(tmp_path: Path) -> None:
             (tmp_path / "stacks.json").write_text(text, encoding="utf-8")
         with pytest.raises(SagefitError, match="not what plan or seal wrote"):
             headline(tmp_path)
-
-
-def test_the_change_as_a_whole_has_a_comment_that_goes(server: Server) -> None:
-    post(server.github(), [Entry("change", "c1", "d1", "## This change alters what reviews it")], 1)
-    post(server.github(), [], 2)
-    assert "## This change\n\nIt no longer alters what reviews it." in server.bodies()[0]
 
 
 def test_where_a_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

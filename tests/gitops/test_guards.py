@@ -138,8 +138,9 @@ def test_a_change_of_the_reviewer_alone_has_a_page_a_code_and_a_comment(checkout
     assert "**critical** `reviewer-changed`" in page
     assert "`python/sagefit/reviewing/judge.py`" in page
     assert "The pages here were made with them" in page
-    told = _entries(checkout, out)
-    assert [(entry["stack"], entry["text"]) for entry in told] == [("change", page)]
+    told = checkout.sagefit("comment", out, "--print").out
+    assert told.startswith("## Plan: blocked\n\n### This change alters what reviews it: blocked\n")
+    assert "| reviewer | `python/sagefit/reviewing/judge.py` |" in told
     (out / "change" / "page.md").write_text("## This change alters nothing\n", encoding="utf-8")
     refused = checkout.sagefit("comment", out, check=REFUSED)
     assert "the page of the change was edited" in refused.err
@@ -234,15 +235,4 @@ def test_a_branch_is_looked_at_alone(checkout: Checkout, words: list[str], said:
 
 def _report(checkout: Checkout) -> dict[str, list[dict[str, str]]]:
     found: dict[str, list[dict[str, str]]] = json.loads(checkout.sagefit("changed", "--base", "main", "--json").out)
-    return found
-
-
-def _entries(checkout: Checkout, out: Path) -> list[dict[str, str]]:
-    """What would be posted."""
-    code = (
-        "import json, sys; from pathlib import Path; from dataclasses import asdict;"
-        "from sagefit.gitops.comment import entries;"
-        "print(json.dumps([asdict(each) for each in entries(Path(sys.argv[1]), 'sha')]))"
-    )
-    found: list[dict[str, str]] = json.loads(checkout.python("-c", code, str(out)).out)
     return found

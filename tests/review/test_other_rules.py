@@ -175,3 +175,23 @@ def test_policies_of_a_role_that_its_own_stack_has_set_are_no_drift() -> None:
     entry = change("aws_iam_role_policy.p", own, own, "no-op")
     assert reviewed(entry, resource_drift=[role]).drifted == (0, 1)
     assert ("iam-admin", "critical") in found(resource_drift=[role]), "nobody in this stack has set it"
+
+
+def test_what_a_resource_of_its_own_has_set_on_a_topic_or_bucket_is_no_drift() -> None:
+    def written(cidr: str) -> str:
+        return policy({"Effect": "Allow", "Principal": cidr, "Action": "sns:Publish", "Resource": "*"})
+
+    arn, name = "arn:aws:sns:us-east-1:123456789012:t", "b"
+    topic = change("aws_sns_topic.t", {"arn": arn, "policy": "{}"}, {"arn": arn, "policy": written("*")})
+    bucket = change("aws_s3_bucket.b", {"id": name, "policy": ""}, {"id": name, "policy": written("*")})
+    own = [
+        change("aws_sns_topic_policy.p", {"arn": arn}, {"arn": arn}, "no-op"),
+        change("aws_s3_bucket_policy.p", {"bucket": name}, {"bucket": name}, "no-op"),
+    ]
+    assert reviewed(*own, resource_drift=[topic, bucket]).drifted == (0, 2)
+    assert found(*own, resource_drift=[topic, bucket]) == []
+    assert ("public-access", "critical") in found(resource_drift=[topic]), "nobody in this stack has set it"
+    other = change("aws_sns_topic_policy.p", {"arn": f"{arn}2"}, {"arn": f"{arn}2"}, "no-op")
+    assert ("public-access", "critical") in found(other, resource_drift=[topic])
+    tampered = change("aws_sns_topic_policy.p", {"arn": arn, "policy": "{}"}, {"arn": arn, "policy": written("*")})
+    assert ("public-access", "critical") in found(own[0], resource_drift=[topic, tampered]), "it shows there"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from review.plans import change, plan, policy, reviewed
-from sagefit.reviewing import Document, Tuning, as_json, markdown, review
+from sagefit.reviewing import Document, Tuning, Written, as_json, markdown, review
 from sagefit.reviewing.judge import Review
 from sagefit.reviewing.page import BUDGET
 from sagefit.reviewing.tune import Suppression
@@ -162,3 +162,19 @@ def test_severities_can_be_tuned() -> None:
 def test_one_document_gives_one_page() -> None:
     data = plan(_many(50, 10))
     assert len({markdown(review(Document("plan.json", data))) for _ in range(3)}) == 1
+
+
+def test_what_the_author_wrote_is_shown_beside_what_it_does() -> None:
+    plain = reviewed(change("aws_sns_topic.t", None, {"name": "t"}))
+    before = "\n".join(f"line-{number}: 1" for number in range(40))
+    after = before.replace("line-20: 1", "line-20: '</details> ``` @ada'")
+    page = markdown(plain, written=Written("jobs/a<b.yaml", before.encode(), after.encode()))
+    assert "<details><summary>What the author wrote in jobs/a&lt;b.yaml (2)</summary>" in page
+    assert "-line-20: 1\n+line-20: '</details> ``` @ada'\n line-21: 1\n" in page
+    assert "````diff\n" in page
+    assert "line-17" not in page
+    assert page.index("What the author wrote") < page.index("Created (1)")
+    new = markdown(plain, written=Written("jobs/a.yaml", None, "\n".join(f"a{n}: 1" for n in range(500)).encode()))
+    assert "What the author wrote in jobs/a.yaml (500)" in new
+    assert "… 381 more lines" in new
+    assert markdown(plain, written=Written("jobs/a.yaml", b"a: 1", b"a: 1")) == markdown(plain)

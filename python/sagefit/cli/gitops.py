@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,9 +17,10 @@ from sagefit.errors import BLOCKED, DONE, FAILED, SagefitError
 from sagefit.gitops import bundle, handover, whole
 from sagefit.gitops.apply import apply_ready, apply_reviewed, reviewed_keys
 from sagefit.gitops.changed import Report, changed
-from sagefit.gitops.comment import entries, post
+from sagefit.gitops.comment import post
 from sagefit.gitops.git import Repository
 from sagefit.gitops.hosts import STATUS, from_environment, run_address
+from sagefit.gitops.overview import overview
 from sagefit.gitops.parallel import (
     SUMMARY,
     Outcome,
@@ -182,18 +184,24 @@ def seal_command(
 
 @app.command("comment")
 def comment_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, with its pages.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, or `seal` sealed.")],
     number: Annotated[int | None, typer.Option("--number", help="The pull request; else that of the pipeline.")] = None,
     sha: Annotated[str | None, typer.Option("--sha", help="The commit planned; default: the one here.")] = None,
     author: Annotated[
         str | None, typer.Option("--author", help="Whose comments are ours; default: that of the pipeline's token.")
     ] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Print it, whole, and ask no host.")] = False,
 ) -> None:
-    """Keep one comment for each stack on the pull request. The token comes from GITHUB_TOKEN or GITLAB_TOKEN."""
-    what = entries(folder, sha or Repository().commit("HEAD"))
+    """Keep one comment about the whole change on the pull request.
+
+    The token comes from GITHUB_TOKEN or GITLAB_TOKEN.
+    """
+    about = overview(folder, sha or Repository().commit("HEAD"))
+    if only_print:
+        sys.stdout.write(about.text(address=run_address()))
+        return
     host, run = from_environment(number, author)
-    for stack, done in post(host, what, run).items():
-        err.print(f"{stack}: {done}", markup=False, soft_wrap=True)
+    err.print(f"comment: {post(host, about, run, run_address())}", markup=False, soft_wrap=True)
 
 
 @app.command("status")

@@ -12,12 +12,16 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, keyed, review_key
 from sagefit.paths import display
+from sagefit.reviewing import Brief
 
-VERSION = 3
+VERSION = 4
 PLAN, PLAN_JSON, PAGE, RECORD = "plan.tfplan", "plan.json", "page.md", "record.json"
+_BRIEF = TypeAdapter(Brief)
 _PROVIDER = re.compile(r'provider "([^"]+)" \{\s*version\s*=\s*"([^"]+)"')
 
 
@@ -69,8 +73,8 @@ class State:
 class Record:
     """All that must still hold when a reviewed plan is applied. Times are UTC, digests SHA-256 or HMAC of it.
 
-    ``page`` is the digest of the page that was read, and ``blocked`` are the findings, as ``RULE:ADDRESS``, for which
-    the settings at the base of the change refuse an apply.
+    ``page`` is the digest of the page that was read, ``brief`` what an overview says of it, and ``blocked`` are the
+    findings, as ``RULE:ADDRESS``, for which the settings at the base of the change refuse an apply.
     """
 
     stack: str
@@ -86,6 +90,7 @@ class Record:
     expires: str
     page: str = ""
     blocked: list[str] = field(default_factory=list)
+    brief: Brief = field(default_factory=Brief)
     seal: str = ""
 
     @property
@@ -97,9 +102,9 @@ class Record:
         """The record with its seal, which makes later edits detectable."""
         return replace(self, seal=self._expected_seal())
 
-    def judged(self, page: str, blocked: list[str]) -> Record:
+    def judged(self, page: str, blocked: list[str], brief: Brief) -> Record:
         """The record with what the review said, sealed."""
-        return replace(self, page=text_digest(page), blocked=blocked).sealed()
+        return replace(self, page=text_digest(page), blocked=blocked, brief=brief).sealed()
 
     def page_of(self, folder: Path) -> str | None:
         """The page that was made with this record; None without one. Raises SagefitError (exit code 4) for another."""
@@ -137,7 +142,8 @@ class Record:
                     f"{display(path)}: not a record of this version of Sagefit", hint="plan again with this version"
                 )
             parts = {"place": Place, "origin": Origin, "tools": Tools, "state": State, "content": Normalised}
-            record = cls(**raw | {name: part(**raw[name]) for name, part in parts.items()})
+            brief = _BRIEF.validate_python(raw["brief"])
+            record = cls(**raw | {name: part(**raw[name]) for name, part in parts.items()} | {"brief": brief})
         except FileNotFoundError as error:
             raise SagefitError(
                 f"no reviewed plan in {display(folder)} ({RECORD} is missing)",

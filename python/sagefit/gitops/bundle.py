@@ -22,7 +22,18 @@ from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
 from sagefit.planning import JobPlan
 from sagefit.platform import parameter
-from sagefit.reviewing import TUNING_FILE, Document, Tuning, load_tuning, markdown, read_document, read_tuning, review
+from sagefit.reviewing import (
+    TUNING_FILE,
+    Document,
+    Tuning,
+    Written,
+    brief,
+    load_tuning,
+    markdown,
+    read_document,
+    read_tuning,
+    review,
+)
 from sagefit.reviewing import Origin as Reviewed
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
@@ -139,26 +150,43 @@ def keep(
         destroy=what.destroy,
         lifetime=lifetime,
     )
-    record = judged(record, read_document(folder / PLAN_JSON), folder)
+    written = _written(what.stack, record.origin.base) if record.origin.base and not what.destroy else None
+    record = judged(record, read_document(folder / PLAN_JSON), folder, written=written)
     handover.hand_over(folder, record)
     return record
 
 
-def judged(record: Record, document: Document, folder: Path, job_plan: JobPlan | None = None) -> Record:
+def judged(
+    record: Record,
+    document: Document,
+    folder: Path,
+    job_plan: JobPlan | None = None,
+    written: Written | None = None,
+) -> Record:
     """Review a plan by the settings at its base; write its page and its record, sealed, into ``folder``.
 
-    ``job_plan``: of the job's file, where that is not in ``jobs/``.
+    ``job_plan``: of the job's file, where that is not in ``jobs/``. ``written``: what the change edits in that file.
     """
     state = record.state
     about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
     found = review(document, origin=about, tuning=settings_of(record.origin.base), job_plan=job_plan)
-    page = markdown(found)
+    page = markdown(found, written=written)
     blocking = found.blocking(found.tuning.fail_on) if found.tuning.fail_on else []
-    record = record.judged(page, sorted({f"{finding.rule}:{finding.address}" for finding in blocking}))
+    blocked = sorted({f"{finding.rule}:{finding.address}" for finding in blocking})
+    record = record.judged(page, blocked, brief(found))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     record.save(folder)
     binding.private(folder / PAGE, page)
     return record
+
+
+def _written(stack: Stack, base: str) -> Written | None:
+    """What the files here edit in the file that a stack is written in."""
+    repository = Repository()
+    if not stack.source.is_file() or not stack.source.resolve().is_relative_to(repository.top):
+        return None
+    path = stack.source.resolve().relative_to(repository.top).as_posix()
+    return Written(path, repository.file(base, path), stack.source.read_bytes())
 
 
 def settings_of(base: str | None, root: Path = ROOT) -> Tuning:

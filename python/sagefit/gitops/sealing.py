@@ -20,6 +20,7 @@ from sagefit.gitops.parallel import ERROR, FILES, Outcome, clear, unreadable
 from sagefit.gitops.stacks import Stack, stacks_in
 from sagefit.paths import ROOT
 from sagefit.planning import JobPlan
+from sagefit.reviewing import Written
 
 _MOST_OF_AN_ERROR = 20_000  # characters
 
@@ -42,7 +43,9 @@ def seal(handed: Path, out: Path, *, base: str, head: str, lifetime: timedelta) 
         repository.extract(commit, top)
         stacks, _ = stacks_in(top / ROOT.relative_to(repository.top))
         for key in sorted({*keys, *_handed(handed)}):
-            found[key] = _sealed(key, handed, out, stacks.get(key), base, commit, lifetime)
+            stack = stacks.get(key)
+            written = _written(repository, report.base, stack, top) if stack else None
+            found[key] = _sealed(key, handed, out, stack, written, base, commit, lifetime)
     for key, text in _errors(handed):
         if key not in found:
             found[key] = _failed(out, key, text)
@@ -55,7 +58,14 @@ def seal(handed: Path, out: Path, *, base: str, head: str, lifetime: timedelta) 
 
 
 def _sealed(
-    key: str, handed: Path, out: Path, stack: Stack | None, base: str, head: str, lifetime: timedelta
+    key: str,
+    handed: Path,
+    out: Path,
+    stack: Stack | None,
+    written: Written | None,
+    base: str,
+    head: str,
+    lifetime: timedelta,
 ) -> Outcome:
     folder = bundle.folder_of(handed, key)
     if not (folder / handover.FILE).is_file():
@@ -64,10 +74,18 @@ def _sealed(
     try:
         record, document = handover.take_over(folder, key, head=head, base=base, lifetime=lifetime)
         job_plan = JobPlan(stack.job) if stack and stack.job else None
-        record = bundle.judged(record, document, bundle.folder_of(out, key), job_plan)
+        record = bundle.judged(record, document, bundle.folder_of(out, key), job_plan, written)
     except SagefitError as error:
         return _failed(out, key, f"{error}\n")
     return Outcome(key, record, BLOCKED if record.blocked else DONE)
+
+
+def _written(repository: Repository, start: str, stack: Stack, top: Path) -> Written | None:
+    """What the change edits in the file that a stack of the tree at ``top`` is written in."""
+    if not stack.source.is_file() or stack.source.is_symlink():
+        return None
+    path = stack.source.relative_to(top).as_posix()
+    return Written(path, repository.file(start, path), stack.source.read_bytes())
 
 
 def _failed(out: Path, key: str, text: str) -> Outcome:

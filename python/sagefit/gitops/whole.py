@@ -21,7 +21,7 @@ from sagefit.reviewing.md import cell, code
 from sagefit.reviewing.rules import SEVERITIES, Severity, rules
 
 KEY = "change"
-"""What `stacks.json` and the comment call the change as a whole; keys of stacks have a slash."""
+"""What `stacks.json` calls the change as a whole; keys of stacks have a slash."""
 
 SEAL = "change.json"
 _NAMED = 5  # files of a kind that are named; the rest are counted

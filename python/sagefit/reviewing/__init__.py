@@ -1,5 +1,6 @@
 """``sagefit review``: one page that a pull request can be decided from, from the JSON of a Terraform plan."""
 
+from sagefit.reviewing.brief import Brief, brief
 from sagefit.reviewing.document import Document, read_document
 from sagefit.reviewing.judge import Finding, Review, review
 from sagefit.reviewing.origin import Origin, read_origin
@@ -7,15 +8,19 @@ from sagefit.reviewing.page import markdown
 from sagefit.reviewing.report import as_json
 from sagefit.reviewing.tune import FILE as TUNING_FILE
 from sagefit.reviewing.tune import Tuning, load_tuning, read_tuning
+from sagefit.reviewing.written import Written
 
 __all__ = [
     "TUNING_FILE",
+    "Brief",
     "Document",
     "Finding",
     "Origin",
     "Review",
     "Tuning",
+    "Written",
     "as_json",
+    "brief",
     "load_tuning",
     "markdown",
     "read_document",

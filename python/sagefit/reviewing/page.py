@@ -12,10 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from sagefit.reviewing.jobpage import job_lines
 from sagefit.reviewing.judge import Finding, Review
-from sagefit.reviewing.md import code, marker, summary
+from sagefit.reviewing.md import block, code, marker, summary
 from sagefit.reviewing.references import References
 from sagefit.reviewing.rules import SEVERITIES, rules
 from sagefit.reviewing.sections import Section, said, sections
+from sagefit.reviewing.written import MOST_LINES, Written
 
 BUDGET = 60_000
 """Bytes of a page. GitHub takes 65,536 characters and the message needs room for what a workflow adds."""
@@ -47,21 +48,34 @@ class _Fold:
     dropped: int
 
 
-def markdown(review: Review, budget: int = BUDGET) -> str:
-    """The page of ``review`` in at most ``budget`` bytes. The same plan gives the same bytes."""
-    decisions = _decisions(review, int(budget * _FOR_DECISIONS))
+def markdown(review: Review, budget: int = BUDGET, written: Written | None = None) -> str:
+    """The page of ``review`` in at most ``budget`` bytes. The same plan gives the same bytes.
+
+    ``written`` is the file that the stack is written in, where the change edits it.
+    """
+    decided = _decisions(review, int(budget * _FOR_DECISIONS))
     jobs = ["\n\n".join(job_lines(job, review.redactor)) for job in review.jobs]
-    fixed = _render(review, decisions, [], [])
+    first = list(_of_author(written)) if written else []
+    fixed = _render(review, decided, [], first)
     room = budget - _size(fixed)
     kept_jobs, room = _fitting(jobs, room)
     if len(kept_jobs) < len(jobs):
         kept_jobs.append(f"{len(jobs) - len(kept_jobs)} more jobs are left out here for want of room.")
-    folds = []
+    folds = first
     for section in sections(review):
         fold = _fold(section, room)
         room -= _EDGE // 2 + sum(_size(entry) + 1 for entry in fold.entries)
         folds.append(fold)
-    return _render(review, decisions, kept_jobs, folds)
+    return _render(review, decided, kept_jobs, folds)
+
+
+def _of_author(written: Written) -> Iterator[_Fold]:
+    lines = written.lines
+    if lines:
+        edited = sum(line.startswith(("+", "-")) for line in lines)
+        rest = [f"… {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+        title = f"What the author wrote in {summary(written.path)}"
+        yield _Fold(title, edited, [block([*lines[:MOST_LINES], *rest])], 0)
 
 
 def _fitting(parts: list[str], room: int) -> tuple[list[str], int]:
@@ -84,7 +98,7 @@ def _fold(section: Section, room: int) -> _Fold:
     return _Fold(section.title, section.count, kept, section.count - len(kept))
 
 
-def _render(review: Review, decisions: str, jobs: list[str], folds: list[_Fold]) -> str:
+def _render(review: Review, decided: str, jobs: list[str], folds: list[_Fold]) -> str:
     plan, origin = review.plan, review.origin
     text = _template().render(
         stack=marker(origin.stack or review.document.name),
@@ -95,7 +109,7 @@ def _render(review: Review, decisions: str, jobs: list[str], folds: list[_Fold])
         counts=counts(review),
         notes=list(notes(review)),
         table=_table(review),
-        decisions=decisions,
+        decisions=decided,
         jobs=jobs,
         folds=folds,
         footer=_footer(review),
@@ -172,6 +186,11 @@ def _asks(rule: str) -> str:
         (len(prefix), question) for question, prefixes in _QUESTIONS for prefix in prefixes if rule.startswith(prefix)
     ]
     return max(matching)[1]
+
+
+def decisions(review: Review) -> Iterator[str]:
+    """A line for each finding that needs a decision, the worst first; the page shortens where there are many."""
+    yield from _one_by_one(review, review.decisions)
 
 
 def _decisions(review: Review, room: int) -> str:

@@ -16,11 +16,28 @@ from sagefit.reviewing.plan import Change, Plan
 from sagefit.reviewing.rulebook import Hit
 
 _NOISE: tuple[Any, ...] = ({}, [], None, "", False)
-_DERIVED = ("tags_all", "timeouts", "id", "arn")
+_DERIVED = ("tags_all", "timeouts", "id", "arn", "attachment_count")
 # Attributes of a role in which a refresh reads back what resources of their own have set: their type, and where it is.
 _READ_BACK = {
     "inline_policy": ("aws_iam_role_policy", "name"),
     "managed_policy_arns": ("aws_iam_role_policy_attachment", "policy_arn"),
+}
+# Attributes in which a refresh reads back what a resource of its own has set: its type, what it names the object by,
+# and what that is called in the object. A change by hand shows at that resource, too: it manages the whole of it.
+_BUCKET = {
+    "policy": "aws_s3_bucket_policy",
+    "server_side_encryption_configuration": "aws_s3_bucket_server_side_encryption_configuration",
+    "versioning": "aws_s3_bucket_versioning",
+    "lifecycle_rule": "aws_s3_bucket_lifecycle_configuration",
+    "logging": "aws_s3_bucket_logging",
+    "cors_rule": "aws_s3_bucket_cors_configuration",
+    "website": "aws_s3_bucket_website_configuration",
+    "replication_configuration": "aws_s3_bucket_replication_configuration",
+}
+_MIRRORS = {
+    ("aws_sns_topic", "policy"): ("aws_sns_topic_policy", "arn", "arn"),
+    ("aws_sqs_queue", "policy"): ("aws_sqs_queue_policy", "queue_url", "id"),
+    **{("aws_s3_bucket", name): (kind, "bucket", "id") for name, kind in _BUCKET.items()},
 }
 
 
@@ -70,7 +87,14 @@ def by_hand(drift: Change, plan: Plan) -> list[Edit]:
 
 
 def _is_read_back(attribute: str, drift: Change, plan: Plan) -> bool:
-    """Whether all that ``attribute`` has now is what other resources of the stack have set on this role."""
+    """Whether all that ``attribute`` has now is what other resources of the stack have set on this object."""
+    if mirror := _MIRRORS.get((drift.type, attribute)):
+        kind, names, own = mirror
+        held = drift.after.get(own)
+        return any(
+            each.type == kind and each.kind != "delete" and held and each.before.get(names) == held
+            for each in plan.resource_changes
+        )
     if drift.type != "aws_iam_role" or attribute not in _READ_BACK:
         return False
     of_type, key = _READ_BACK[attribute]
