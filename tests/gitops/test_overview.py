@@ -35,7 +35,7 @@ def test_one_job_needs_no_table(tmp_path: Path) -> None:
     decision = "- **high** `module.job.x`: Ends network isolation"
     planned(tmp_path, A, brief(dangers={"high": 1, "medium": 2}, jobs=[job()], decisions=[decision]))
     lines = text(tmp_path).splitlines()
-    assert lines[0] == "## Plan: review needed"
+    assert lines[0] == "## Plan: `dev/jobs/a`: review needed"
     assert lines[2] == (
         "**1 add, 2 change · a run costs at most 12.40 USD (+3.10) · fits (87% of memory) · 1 high, 2 medium**"
     )
@@ -52,7 +52,7 @@ def test_a_row_for_each_stack_with_the_columns_that_say_something(tmp_path: Path
     planned(tmp_path, B, brief("nothing dangerous found", jobs=[job("b", fit="OOM", share=1.2, run=1.0, is_new=True)]))
     planned(tmp_path, PLATFORM, brief("blocked", "0 add, 1 change, 0 destroy"), blocked=("iam-admin:x",))
     shown = text(tmp_path)
-    assert shown.splitlines()[0] == "## Plan: blocked"
+    assert shown.splitlines()[0] == "## Plan: 3 stacks: blocked"
     assert "| stack | plan | dangers | a run, at most | a month | memory |" in shown
     assert "| `dev/platform` | 1 change |  |  |  |  |" in shown
     assert "| `dev/jobs/a` | 1 add, 2 change | 1 high | 12.40 USD (+3.10) | 372.00 USD (+372.00) |" in shown
@@ -72,6 +72,7 @@ def test_stacks_with_nothing_to_do_are_quiet(tmp_path: Path) -> None:
     for name in "bcdef":
         planned(tmp_path, f"dev/jobs/{name}", brief("nothing to apply", "0 add, 0 change, 0 destroy"))
     shown = text(tmp_path)
+    assert "**1 add, 2 change · a run costs" in shown
     assert "Nothing to do for `dev/jobs/b`, `dev/jobs/c`, `dev/jobs/d` and 2 more." in shown
     assert "a run costs at most 9.30 USD ·" in shown
     assert shown.count("<details>") == 1
@@ -102,7 +103,7 @@ def test_what_reviews_the_change_is_not_folded(tmp_path: Path) -> None:
     planned(tmp_path, A, brief("nothing dangerous found"))
     reviewer(tmp_path, "python/sagefit/deploy.py", blocked=True)
     shown = text(tmp_path)
-    assert shown.splitlines()[0] == "## Plan: blocked"
+    assert shown.splitlines()[0] == "## Plan: `dev/jobs/a`: blocked"
     assert "### This change alters what reviews it: blocked" in shown
     assert shown.index("`python/sagefit/deploy.py`") < shown.index("<details>")
 

@@ -71,6 +71,18 @@ def test_fit_attempts_and_price_before_and_after() -> None:
     assert job["changes"] == [{"field": "hyperparameters.per_device_train_batch_size", "before": "32", "after": "16"}]
 
 
+def test_attempts_are_a_picture_in_which_a_name_stays_a_name() -> None:
+    text = markdown(reviewed(machine(None, definition())))
+    assert "```mermaid\nflowchart LR\n" in text
+    assert '  a0 -- "gpu_memory" --> a1\n' in text
+    hostile = json.loads(json.dumps(definition()).replace("larger", "l```</details>];click a0 href x"))
+    text = markdown(reviewed(machine(None, hostile)))
+    assert '  a1["l_____details___click a0 href x<br/>' in text
+    alone = markdown(reviewed(machine(None, definition(types=("ml.g5.xlarge",)))))
+    assert "mermaid" not in alone
+    assert "After a failure it ends." in alone
+
+
 def test_an_attempt_that_does_not_fit_is_a_finding() -> None:
     assert ("job-does-not-fit", "high") in found(machine(definition(), definition(batch="512")))
     text = markdown(reviewed(machine(definition(), definition(batch="512"))))

@@ -118,12 +118,16 @@ class Overview:
         found = {part.verdict for part in self.parts}
         if self.reviewer:
             found.add("blocked" if self.reviewer.partition("\n")[0].endswith("blocked") else "review needed")
-        return next(verdict for verdict in _VERDICTS if verdict in found)
+        verdict = next(verdict for verdict in _VERDICTS if verdict in found)
+        loud = [part.name for part in self.parts if not part.is_quiet]
+        subject = code(loud[0]) if len(loud) == 1 else f"{len(loud)} stacks"
+        return f"{subject}: {verdict}" if loud else verdict
 
     def _headline(self) -> Iterator[str]:
         jobs = [job for part in self.parts for job in part.jobs if job.fit]
-        if len(self.parts) == 1 and self.parts[0].record and not self.parts[0].is_quiet:
-            yield _counts(self.parts[0])
+        loud = [part for part in self.parts if not part.is_quiet]
+        if len(loud) == 1 and (told := _counts(loud[0])):
+            yield told
         if jobs:
             yield f"a run costs at most {_price(jobs, 'run')}"
             if any(job.month or job.month_before for job in jobs):

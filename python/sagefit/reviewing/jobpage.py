@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job.values import duration
 from sagefit.machine.definition import Definition
-from sagefit.planning import usd_per_hour
+from sagefit.planning import PlannedAttempt, usd_per_hour
 from sagefit.reviewing.jobs import Cost, JobReview
 from sagefit.reviewing.jobs.fit import Fit
-from sagefit.reviewing.md import block, cell, code
+from sagefit.reviewing.md import block, cell, code, visible
 from sagefit.reviewing.redact import Redactor
 from sagefit.reviewing.report import shown
 
@@ -121,23 +122,43 @@ def _steps(job: JobReview, after: Definition, redactor: Redactor) -> str:
 
 def _attempts(job: JobReview) -> str:
     rows = [
-        "| attempt | instances | spot | USD an hour | limit | fit | share | after failure |",
-        "|---|---|---|--:|--:|---|--:|---|",
+        "| attempt | instances | spot | USD an hour | limit | fit | share |",
+        "|---|---|---|--:|--:|---|--:|",
     ]
-    for fit in job.fits[:MOST_ATTEMPTS]:
+    shown = job.fits[:MOST_ATTEMPTS]
+    for fit in shown:
         attempt = fit.attempt
         usd = usd_per_hour(attempt, job.region or REFERENCE_REGION, packaged=True)
         share = max((share for *_, share in fit.needs()), default=None)
-        following = ", ".join(f"{kind} → {target}" for kind, target in attempt.next.items())
         rows.append(
             f"| {cell(attempt.name)} | {cell(attempt.hardware)} "
             f"| {'spot' if attempt.spot else 'on demand'} | {'not found' if usd is None else f'{usd:.2f}'} "
-            f"| {attempt.limit} | {fit.verdict} | {NONE if share is None else f'{share:.0%}'} "
-            f"| {cell(following[:200]) if following else 'ends'} |"
+            f"| {attempt.limit} | {fit.verdict} | {NONE if share is None else f'{share:.0%}'} |"
         )
     if len(job.fits) > MOST_ATTEMPTS:
-        rows.append(f"| {len(job.fits) - MOST_ATTEMPTS} more | | | | | | | |")
-    return "\n".join(rows)
+        rows.append(f"| {len(job.fits) - MOST_ATTEMPTS} more | | | | | | |")
+    picture = _picture([fit.attempt for fit in shown])
+    return "\n".join(rows) + (f"\n\nAfter a failure:\n\n{picture}" if picture else "\n\nAfter a failure it ends.")
+
+
+def _picture(attempts: list[PlannedAttempt]) -> str:
+    """Which attempt follows which, and after what: a picture on GitHub and GitLab, and readable text elsewhere."""
+    places = {attempt.name: f"a{number}" for number, attempt in enumerate(attempts)}
+    nodes, edges = [], []
+    for attempt in attempts:
+        nodes.append(f'  {places[attempt.name]}["{_label(attempt.name)}<br/>{_label(attempt.hardware)}"]')
+        following: dict[str, list[str]] = {}
+        for kind, target in attempt.next.items():
+            following.setdefault(target, []).append(kind)
+        for target, kinds in following.items():
+            if target in places:
+                edges.append(f'  {places[attempt.name]} -- "{"<br/>".join(map(_label, kinds))}" --> {places[target]}')
+    return block(["flowchart LR", *nodes, *edges], "mermaid") if edges else ""
+
+
+def _label(text: str) -> str:
+    """Text in a picture, where quotes, brackets and entities would be read as more than text."""
+    return re.sub(r"[^\w .,:+\u00d7-]", "_", visible(text))[:80]
 
 
 def _word_lines(job: JobReview, redactor: Redactor) -> Iterator[str]:
