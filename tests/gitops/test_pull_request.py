@@ -130,11 +130,13 @@ def test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_r
 
     shut = _apply(pipeline, reviewed, "--replan", code=4)
     assert "blocked by fail_on in .sagefit-review.yaml" in shut.err
+    assert f"## Not applied: `{COUNT}` refused\n" in pipeline.sagefit("comment", "--applied", "--print").out
     (finding,) = re.findall(r"^ +(job-price-high:\S+)$", shut.err, re.MULTILINE)
     assert finding in _apply(pipeline, reviewed, "--replan", "--approve", "job-price-high:x", code=4).err
     done = _apply(pipeline, reviewed, "--replan", "--approve", finding)
     assert f"{COUNT}: approved: {finding}" in done.err
     assert f"{COUNT}: applied" in done.err
+    assert f"## Applied: `{COUNT}`\n" in pipeline.sagefit("comment", "--applied", "--print").out
     assert pipeline.sagefit("start", "count", CLOUD="local").out.startswith("count-")
     again = author.sagefit("apply", "count", "--reviewed", ".sagefit/plans", check=4, CLOUD="local")
     assert "other state: the plan is for serial 0 of lineage none" in again.err

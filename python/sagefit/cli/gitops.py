@@ -13,11 +13,12 @@ import typer
 
 from sagefit.cli.shared import target
 from sagefit.console import command, err, out, print_error
-from sagefit.errors import BLOCKED, DONE, FAILED, SagefitError
-from sagefit.gitops import bundle, handover, whole
+from sagefit.errors import BLOCKED, DONE, FAILED, REFUSED, SagefitError
+from sagefit.gitops import bundle, ended, handover, whole
 from sagefit.gitops.apply import apply_ready, apply_reviewed, reviewed_keys
 from sagefit.gitops.changed import Report, changed
 from sagefit.gitops.comment import post
+from sagefit.gitops.ended import Ended
 from sagefit.gitops.git import Repository
 from sagefit.gitops.hosts import STATUS, from_environment, run_address
 from sagefit.gitops.overview import overview
@@ -130,23 +131,32 @@ def apply_reviewed_plans(job: str | None, folder: Path, *, replan: bool, approve
         err.print(f"{loaded.name} {'applied' if did else 'is up to date'}", markup=False)
         return
     keys = reviewed_keys(folder)
+    ended.forget()
     if not keys and (folder / SUMMARY).exists():
+        ended.keep([])
         err.print("nothing was planned, so there is nothing to apply")
     elif not keys:
         raise SagefitError(f"no reviewed plan in {display(folder)}", hint="make some: sagefit plan --changed --out DIR")
     failed: dict[str, int] = {}
+    done: list[Ended] = []
     for key in keys:
         platform = f"{key.partition('/')[0]}/platform"
         if platform in failed:
             failed[key] = failed[platform]
+            done.append(Ended(key, ended.LEFT, f"{platform} was not applied"))
+            ended.keep(done)
             err.print(f"{key}: left alone, for {platform} was not applied", markup=False, soft_wrap=True)
             continue
         try:
             did = apply_reviewed(key, folder, where, replan=replan, approved=approved)
-            err.print(f"{key}: {'applied' if did else 'nothing to do'}", markup=False)
+            done.append(Ended(key, ended.APPLIED if did else ended.NOTHING))
+            err.print(f"{key}: {done[-1].how}", markup=False)
         except SagefitError as error:
             print_error(error)
             failed[key] = error.exit_code
+            done.append(Ended(key, ended.REFUSED if error.exit_code == REFUSED else ended.FAILED, str(error)))
+        finally:
+            ended.keep(done)
     codes = set(failed.values())
     if codes:
         raise typer.Exit(codes.pop() if len(codes) == 1 else FAILED)
@@ -184,24 +194,33 @@ def seal_command(
 
 @app.command("comment")
 def comment_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, or `seal` sealed.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="What `plan --out DIR` planned, or `seal` sealed.")
+    ] = None,
     number: Annotated[int | None, typer.Option("--number", help="The pull request; else that of the pipeline.")] = None,
     sha: Annotated[str | None, typer.Option("--sha", help="The commit planned; default: the one here.")] = None,
     author: Annotated[
         str | None, typer.Option("--author", help="Whose comments are ours; default: that of the pipeline's token.")
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print it, whole, and ask no host.")] = False,
+    applied: Annotated[
+        bool, typer.Option("--applied", help="Without DIR: say how the last apply --reviewed here ended.")
+    ] = False,
 ) -> None:
-    """Keep one comment about the whole change on the pull request.
+    """Keep one comment about the whole change on the pull request; or say there how it was applied.
 
     The token comes from GITHUB_TOKEN or GITLAB_TOKEN.
     """
-    about = overview(folder, sha or Repository().commit("HEAD"))
+    if applied is (folder is not None):
+        raise SagefitError("comment: name DIR, or --applied")
+    about = overview(folder, sha or Repository().commit("HEAD")) if folder else None
+    last = [] if about else ended.load()
     if only_print:
-        sys.stdout.write(about.text(address=run_address()))
+        sys.stdout.write(about.text(address=run_address()) if about else ended.text(last, address=run_address()))
         return
     host, run = from_environment(number, author)
-    err.print(f"comment: {post(host, about, run, run_address())}", markup=False, soft_wrap=True)
+    did = post(host, about, run, run_address()) if about else ended.post(host, last, run, run_address())
+    err.print(f"comment: {did}", markup=False, soft_wrap=True)
 
 
 @app.command("status")

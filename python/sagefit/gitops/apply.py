@@ -155,7 +155,7 @@ def _replanned(what: Ready, record: Record, out: Path, target: Target) -> Record
     told = difference(record.content, new.content)
     if not told or new.is_empty:
         return new
-    kept = home() / "gitops" / "replanned"
+    kept = replanned()
     shutil.rmtree(bundle.folder_of(kept, what.stack.key), ignore_errors=True)
     shutil.copytree(bundle.folder_of(out, what.stack.key), bundle.folder_of(kept, what.stack.key))
     lines = "\n".join(f"  {line}" for line in told)
@@ -164,6 +164,11 @@ def _replanned(what: Ready, record: Record, out: Path, target: Target) -> Record
         hint=f"have the new plan reviewed: it lies in {display(kept)}, and --reviewed takes that folder",
         exit_code=REFUSED,
     )
+
+
+def replanned() -> Path:
+    """Where the new plan of a stack lies whose apply was refused because it does something else."""
+    return home() / "gitops" / "replanned"
 
 
 def _guard(what: Ready, record: Record) -> None:

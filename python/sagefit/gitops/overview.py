@@ -214,14 +214,25 @@ def _decisions(parts: list[Part]) -> Iterator[str]:
             yield "\n".join(part.record.brief.decisions)
 
 
+def fold_of(folder: Path, title: str) -> str:
+    """The page in the folder of a stack as a fold.
+
+    Raises SagefitError (exit code 4) for a record or a page that was edited, or is sealed under another key.
+    """
+    return _details(title, _inner(Record.load(folder).page_of(folder) or ""))
+
+
 def _fold(part: Part) -> str:
     if part.error:
         return _details(f"{part.name}: why it was not planned", block(part.error.splitlines(), "text"))
-    if part.is_quiet:
-        return ""
-    lines = part.page.splitlines()
+    return "" if part.is_quiet else _details(f"{part.name}: {part.verdict}", _inner(part.page))
+
+
+def _inner(page: str) -> str:
+    """A page without its marker and its title."""
+    lines = page.splitlines()
     start = next((at for at, line in enumerate(lines) if not line.startswith(("<!-- ", "## ")) and line), 0)
-    return _details(f"{part.name}: {part.verdict}", "\n".join(lines[start:]))
+    return "\n".join(lines[start:])
 
 
 def _details(title: str, text: str) -> str:
