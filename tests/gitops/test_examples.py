@@ -268,6 +268,28 @@ def test_what_was_reviewed_is_that_of_the_merge_or_the_new_page_of_a_run_that_wa
     assert "download" not in _asked(tmp_path)
 
 
+def test_gitlab_plans_what_a_merge_makes(tmp_path: Path) -> None:
+    def git(*words: str, folder: str = "origin") -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        command = ["git", "-C", str(tmp_path / folder), *who, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    (tmp_path / "origin").mkdir()
+    git("init", "-q", "-b", "main")
+    for branch, file in (("main", "first"), ("change", "theirs"), ("main", "merged-since")):
+        git("checkout", "-q", *(["-b"] if file == "theirs" else []), branch) if file != "first" else None
+        (tmp_path / "origin" / file).touch()
+        git("add", "-A")
+        git("commit", "-q", "-m", file)
+    git("clone", "-q", "-b", "change", ".", str(tmp_path / "clone"))
+    lines = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["plan"]["script"]
+    script = "\n".join(line for line in lines if line.startswith("git "))
+    environment = {**os.environ, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path / "clone", env=environment, check=True)
+    assert git("diff", "--name-only", "refs/sagefit/base", "HEAD", folder="clone").split() == ["theirs"]
+    assert (tmp_path / "clone" / "merged-since").exists()
+
+
 @pytest.mark.parametrize("ref", ["", "main", "feature"])
 def test_gitlab_fetches_the_same(tmp_path: Path, ref: str) -> None:
     lines: list[str] = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["apply"]["script"]
