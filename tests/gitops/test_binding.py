@@ -295,7 +295,7 @@ def test_an_edited_record_is_refused(world: World) -> None:
     assert "was edited" in world.refusal(replan=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 3}', "null", '{"v": 3, "place": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 4}', "null", '{"v": 4, "place": 3}'])
 def test_a_record_that_is_none(world: World, text: str) -> None:
     world.plan("one")
     private(world.folder / RECORD, text)

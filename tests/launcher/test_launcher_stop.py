@@ -6,6 +6,7 @@ import ctypes
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -115,14 +116,23 @@ def test_a_second_request_takes_no_time_away(container: Container) -> None:
     assert outcome.exit_code == 0
 
 
+def _script_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The script and its child, by name: whatever the launcher starts for itself is none of them.
+
+    A process between fork and exec, and for a moment after that, has no name of its own.
+    """
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    return [each for each in everyone if {"train.py", "sleep"} & {Path(word).name for word in words(each)}]
+
+
 def test_after_the_time_all_of_it_is_killed(container: Container) -> None:
     container.environment["SAGEFIT_STOP_GRACE_SECONDS"] = "2"
     container.code("train.py", "import subprocess\nsubprocess.Popen(['sleep', '60'])\n" + DEAF)
     process = container.start()
     until(process, "ready")
-    # By name: whatever the launcher starts for itself, and a process between fork and exec, is none of them.
-    everyone = psutil.Process(process.pid).children(recursive=True)
-    children = [each for each in everyone if {"train.py", "sleep"} & {Path(word).name for word in words(each)}]
+    while len(children := _script_of(process)) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
     assert len(children) == 2
     process.send_signal(signal.SIGTERM)
     outcome = container.end(process)
