@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from gitops.changes import brief, failed, planned, reviewer
 from sagefit.gitops.normalised import KEY_VARIABLE
 from sagefit.gitops.overview import overview
-from sagefit.reviewing.brief import JobBrief
+from sagefit.reviewing.briefs import JobBrief
 
 A, B, PLATFORM = "dev/jobs/a", "dev/jobs/b", "dev/platform"
 UNTIL = "This holds until 2026-12-01 09:30 UTC."

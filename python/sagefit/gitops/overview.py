@@ -13,7 +13,7 @@ from sagefit.gitops.apply import reviewed_keys
 from sagefit.gitops.binding import Record, text_digest
 from sagefit.gitops.bundle import folder_of
 from sagefit.gitops.parallel import ERROR, FILES
-from sagefit.reviewing.brief import JobBrief
+from sagefit.reviewing.briefs import JobBrief
 from sagefit.reviewing.md import block, cell, code, summary
 from sagefit.reviewing.rules import SEVERITIES
 

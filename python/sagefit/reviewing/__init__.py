@@ -1,6 +1,6 @@
 """``sagefit review``: one page that a pull request can be decided from, from the JSON of a Terraform plan."""
 
-from sagefit.reviewing.brief import Brief, brief
+from sagefit.reviewing.briefs import Brief, brief
 from sagefit.reviewing.document import Document, read_document
 from sagefit.reviewing.judge import Finding, Review, review
 from sagefit.reviewing.origin import Origin, read_origin
