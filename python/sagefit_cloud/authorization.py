@@ -93,7 +93,7 @@ def guard(role_arn: str, region: str) -> Callable[..., None]:
             calls = [Call(f"sagemaker:{model.name}", "*")]
         else:
             job = f"arn:{partition}:sagemaker:{region}:{account}:{_KINDS[field]}/{params[field]}"
-            tags = _tags(sagemaker_backends[account][region], field, params[field])
+            tags = tags_of_job(params, account, region)
             calls = [replace(call, context={**tags, **call.context}) for call in calls_of(model.name, params, job)]
         if why := denial(role_arn, calls):
             raise _error(why, model.name)
@@ -101,14 +101,16 @@ def guard(role_arn: str, region: str) -> Callable[..., None]:
     return refuse
 
 
-def _tags(backend: Any, field: str, name: str) -> Context:
-    """The condition keys that the tags of a job are; a job that is not there yet has none."""
+def tags_of_job(request: Request, account: str, region: str) -> Context:
+    """The condition keys that the tags of the job are that a request names; a job that is not there yet has none."""
+    backend: Any = sagemaker_backends[account][region]
     jobs = {
         "TrainingJobName": backend.training_jobs,
         "HyperParameterTuningJobName": backend.hyper_parameter_tuning_jobs,
         "ProcessingJobName": backend.processing_jobs,
-    }[field]
-    return {f"aws:ResourceTag/{tag['Key']}": tag["Value"] for tag in getattr(jobs.get(name), "tags", [])}
+    }
+    job = next((jobs[field].get(request[field]) for field in jobs if field in request), None)
+    return {f"aws:ResourceTag/{tag['Key']}": tag["Value"] for tag in getattr(job, "tags", [])}
 
 
 def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> str:

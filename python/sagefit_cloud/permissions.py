@@ -14,7 +14,8 @@ from moto.iam.models import iam_backends
 from moto.kms.models import kms_backends
 
 from sagefit.documents import as_list
-from sagefit.iam.evaluate import Call
+from sagefit.iam.evaluate import Call, Context
+from sagefit_cloud.authorization import tags_of_job
 from sagefit_cloud.rules import Place
 
 Request = Mapping[str, Any]
@@ -90,7 +91,9 @@ def _own(service: str, operation: str, request: Request, place: Place) -> Iterat
         named = [f"schedule/{request.get('GroupName', 'default')}/{request['Name']}"] if "Name" in request else []
         yield from (Call(action, resource) for resource in [_arn(service, rest, place) for rest in named] or ["*"])
     else:
-        context = {"cloudwatch:namespace": str(request["Namespace"])} if operation == "PutMetricData" else {}
+        context: Context = {"cloudwatch:namespace": str(request["Namespace"])} if operation == "PutMetricData" else {}
+        if service == "sagemaker":
+            context = tags_of_job(request, place.account, place.region)
         yield from (Call(action, resource, context) for resource in _resources(service, operation, request, place))
 
 

@@ -22,7 +22,7 @@ from review.plans import change, policy, reviewed
 from review.test_jobs import definition, machine
 from sagefit.gitops.normalised import KEY_VARIABLE
 from sagefit.gitops.overview import overview
-from sagefit.reviewing import Tuning, Written, brief, markdown
+from sagefit.reviewing import Links, PastRun, Runs, Tuning, Written, brief, console, markdown
 
 _GITHUB = """
 body { font: 14px/1.5 -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; width: 764px; }
@@ -47,10 +47,28 @@ STYLES = {"github": _GITHUB, "gitlab": _GITLAB}
 _ROLE = "module.role.aws_iam_policy.jobs"
 
 
-def _stack(out: Path, key: str, *changes: dict[str, Any], fail_on: Any = None, written: Written | None = None) -> None:
-    found = reviewed(*changes, tuning=Tuning(fail_on=fail_on))
+_FILES = "https://github.com/ada/models/blob/main/"
+_LINKS = Links(_FILES, f"{_FILES}docs/review.md")
+_RAN = (
+    PastRun("bert-finetune-261128-070000", "2026-11-28 07:00", ended="", attempts=1, hardware="ml.g5.xlarge"),
+    PastRun("bert-finetune-261127-070000", "2026-11-27 07:00", "completed", 2, "ml.g5.2xlarge", 20.1, 6.3, 1.93),
+    PastRun("bert-finetune-261126-070000", "2026-11-26 07:00", "failed: memory", 2, "ml.g5.xlarge", 22.4, 6.1, 0.62),
+)
+
+
+def _stack(
+    out: Path,
+    key: str,
+    *changes: dict[str, Any],
+    fail_on: Any = None,
+    written: Written | None = None,
+    runs: Runs | None = None,
+) -> None:
+    found = reviewed(*changes, tuning=Tuning(fail_on=fail_on), links=_LINKS)
     blocked = tuple(f"{each.rule}:{each.address}" for each in found.blocking(fail_on)) if fail_on else ()
-    planned(out, key, brief(found), markdown(found, written=written), blocked)
+    where = console("us-east-1", "123456789012", "sagefit-dev-bert-finetune") if "/jobs/" in key else None
+    page = markdown(found, written=written, runs=runs, console=where)
+    planned(out, key, brief(found, runs), page, blocked)
 
 
 def _dear() -> Any:
@@ -66,8 +84,9 @@ def _dear() -> Any:
 
 def routine(out: Path) -> None:
     """Half the batch, as any engineer may want."""
+    runs = Runs(last=list(_RAN), in_progress=[_RAN[0].name])
     wrote = Written("jobs/bert.yaml", b"hyperparameters:\n  batch: 32\n", b"hyperparameters:\n  batch: 16\n")
-    _stack(out, "dev/jobs/bert-finetune", machine(definition(), definition(batch="16")), written=wrote)
+    _stack(out, "dev/jobs/bert-finetune", machine(definition(), definition(batch="16")), written=wrote, runs=runs)
 
 
 def dangerous(out: Path) -> None:
@@ -95,7 +114,9 @@ def platform(out: Path) -> None:
     rights = [policy({"Effect": "Allow", "Action": what, "Resource": "*"}) for what in ("s3:GetObject", "s3:*")]
     topic = change("module.alarms.aws_sns_topic.this", {"name": "t"}, None)
     bucket = change("module.buckets.aws_s3_bucket.old", {"bucket": "models", "force_destroy": True}, None)
-    _stack(out, "dev/platform", change(_ROLE, {"policy": rights[0]}, {"policy": rights[1]}), topic, bucket)
+    shared = Runs(jobs=["bert-finetune", "bert-large", "digits"], in_progress=[_RAN[0].name])
+    changes = (change(_ROLE, {"policy": rights[0]}, {"policy": rights[1]}), topic, bucket)
+    _stack(out, "dev/platform", *changes, runs=shared)
     _stack(out, "dev/jobs/bert-finetune")
 
 
@@ -127,8 +148,8 @@ def main(folder: Path) -> None:
     for make in SIX:
         for style in STYLES:
             file = folder / f"{make.__name__}-{style}.html"
-            file.write_text(page(make, style), encoding="utf-8")
-            shot = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=960,1200"]
+            file.write_text(page(make, style, opened=True), encoding="utf-8")
+            shot = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=960,1700"]
             command = [browser, *shot, f"--screenshot={file.with_suffix('.png')}", file.as_uri()]
             subprocess.run(command, check=True, capture_output=True)
             file.unlink()

@@ -25,7 +25,7 @@ from sagefit.gitops.bundle import Ready
 from sagefit.gitops.normalised import KEY_VARIABLE
 from sagefit.gitops.overview import overview
 from sagefit.gitops.stacks import Stack
-from sagefit.reviewing import Brief, Tuning
+from sagefit.reviewing import Brief, Document, PastRun, Runs, Tuning
 from sagefit.target import Target, activate
 from sagefit.terraform import Plan, Terraform
 
@@ -191,8 +191,12 @@ def handed(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def _taken(world: World, key: str | None = None) -> Record:
+    return _all_taken(world, key)[0]
+
+
+def _all_taken(world: World, key: str | None = None) -> tuple[Record, Document, Runs]:
     commits = {"head": "a" * 40, "base": "b" * 40}
-    return handover.take_over(world.folder, key or world.ready.stack.key, lifetime=timedelta(hours=1), **commits)[0]
+    return handover.take_over(world.folder, key or world.ready.stack.key, lifetime=timedelta(hours=1), **commits)
 
 
 def test_what_is_handed_over_is_read_by_one_key_alone_and_judged_as_it_was(
@@ -206,9 +210,12 @@ def test_what_is_handed_over_is_read_by_one_key_alone_and_judged_as_it_was(
     there = handed.plan("one", secret=CANARY)  # as one side would have planned it, with the key
     assert record.content == there.content
     assert (record.place, record.state, record.tools) == (there.place, there.state, there.tools)
-    monkeypatch.setenv(KEY_VARIABLE, "another key")
+    monkeypatch.setenv(KEY_VARIABLE, "the key of another side that reviews")
     with pytest.raises(SagefitError, match="is not for this key"):
         _taken(handed)
+    monkeypatch.setenv(KEY_VARIABLE, "guessed")
+    with pytest.raises(SagefitError, match="has 7 characters, and 32 are the least"):
+        handover.public_key()
 
 
 def test_what_was_handed_over_for_another_stack_or_is_broken_is_refused(handed: World) -> None:
@@ -245,12 +252,32 @@ def test_a_forged_plan_is_judged_as_what_it_says_and_not_applied(handed: World) 
     plan = handed.folder / PLAN_JSON
     plan.write_text(plan.read_text(encoding="utf-8").replace('"one"', '"harmless"'), encoding="utf-8")
     assert handed.record
-    handover.hand_over(handed.folder, handed.record)
+    handover.hand_over(handed.folder, handed.record, Runs())
     record = _taken(handed)
     record = replace(record, origin=replace(record.origin, base=None))  # there is no such commit here
     (handed.folder / PLAN).unlink()
     record.judged("page", [], Brief()).save(handed.folder)
     assert "a plan made now does not do what was reviewed" in handed.refusal(replan=True)
+
+
+def test_what_is_said_of_runs_is_handed_over_and_is_no_way_to_write_the_page(handed: World) -> None:
+    past = PastRun("digits-1", "2026-11-28 12:00", "failed: memory", 2, "ml.g5.xlarge", 21.5, 3.25, 0.31)
+    told = Runs(last=[past], in_progress=["digits-2"])
+    assert handed.record
+    handover.hand_over(handed.folder, handed.record, told)
+    assert _all_taken(handed)[2] == told
+    hostile = (
+        Runs(last=[replace(past, name="x](https://elsewhere)")]),
+        Runs(last=[replace(past, started="</details>")]),
+        Runs(last=[replace(past, usd=-1.0)]),
+        Runs(last=[past] * 6),
+        Runs(in_progress=["@everyone"]),
+        Runs(jobs=["a b"]),
+    )
+    for each in hostile:
+        handover.hand_over(handed.folder, handed.record, each)
+        with pytest.raises(SagefitError, match="no plan that was handed over"):
+            _taken(handed)
 
 
 @pytest.mark.parametrize("key", ["", "abc", "g" * 64])
@@ -295,7 +322,7 @@ def test_an_edited_record_is_refused(world: World) -> None:
     assert "was edited" in world.refusal(replan=True)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 4}', "null", '{"v": 4, "place": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"v": 5}', "null", '{"v": 5, "place": 3}'])
 def test_a_record_that_is_none(world: World, text: str) -> None:
     world.plan("one")
     private(world.folder / RECORD, text)
@@ -502,7 +529,8 @@ def test_only_the_page_that_was_made_with_the_plan_is_posted(world: World) -> No
     world.plan("one")
     page = (world.folder / PAGE).read_text(encoding="utf-8")
     about = overview(world.out, "abc")
-    assert page.split("\n\n", 1)[1].strip() in about.text()
+    told = page.split("\n\n", 1)[1].split("### Needs a decision\n\nNothing.\n")
+    assert [part.strip() in about.text() for part in told] == [True, True]
     (world.folder / PAGE).write_text("**0 change**: harmless\n", encoding="utf-8")
     with pytest.raises(SagefitError, match="is not the page that was made with the plan") as caught:
         overview(world.out, "abc")

@@ -1,147 +1,35 @@
-"""One comment about a change, and a status, against a small server that behaves like the two hosts' APIs.
-
-Neither of the hosts can run here. What the server does as they do: tokens, pages of at most 100 and 20 or 30 by
-default, ids that grow, other people's comments, limits of length, errors as JSON.
-"""
+"""One comment about a change, and a status, against a small server that behaves like the two hosts' APIs."""
 
 from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from gitops.server import OTHER, TOKEN, Server, serving
 from sagefit.errors import FAILED, SagefitError
 from sagefit.gitops.comment import body, post
-from sagefit.gitops.hosts import GitHub, GitLab, Host, from_environment, run_address
+from sagefit.gitops.hosts import GitHub, from_environment, run_address
 from sagefit.gitops.overview import Overview, Part
 from sagefit.gitops.parallel import headline
-
-TOKEN = "token-canary-77"
-BOT, OTHER = "github-actions[bot]", "mallory"
-
-
-@dataclass
-class Server:
-    """Comments, and what was asked of the server. ``fail`` answers the next requests with these codes."""
-
-    port: int = 0
-    comments: list[dict[str, Any]] = field(default_factory=list)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    fail: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    statuses: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    @property
-    def api(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def github(self, token: str = TOKEN) -> Host:
-        return GitHub(self.api, "ada/models", 7, token)
-
-    def gitlab(self) -> Host:
-        return GitLab(self.api, "ml/ada/models", 7, TOKEN)
-
-    def add(self, body: str, author: str = BOT) -> int:
-        """A comment; returns its id."""
-        number = 1 + max((comment["id"] for comment in self.comments), default=0)
-        user = {"login": author, "username": author}
-        self.comments.append({"id": number, "body": body, "user": user, "author": user})
-        return number
-
-    def bodies(self, author: str = BOT) -> list[str]:
-        return [comment["body"] for comment in self.comments if comment["user"]["login"] == author]
-
-    def writes(self) -> list[str]:
-        return [method for method, _ in self.asked if method != "GET"]
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """It, on a free port of loopback."""
-    found = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _do(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            data = json.loads(self.rfile.read(length)) if length else {}
-            found.asked.append((self.command, self.path))
-            code, answer, headers = _answer(found, self.command, self.path, dict(self.headers), data)
-            text = b"" if answer is None else json.dumps(answer).encode()
-            self.send_response(code)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _do  # noqa: N815
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        found.port = http.server_address[1]
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield found
-        finally:
-            http.shutdown()
-            thread.join()
-
-
-def _answer(
-    server: Server, method: str, path: str, headers: dict[str, str], data: dict[str, Any]
-) -> tuple[int, Any, dict[str, str]]:
-    if server.fail:
-        code, more = server.fail.pop(0)
-        return code, {"message": "not now"}, more
-    if TOKEN not in (headers.get("Authorization", "").removeprefix("Bearer "), headers.get("Private-Token")):
-        return 401, {"message": "Bad credentials"}, {}
-    url = urlsplit(path)
-    if url.path == "/user":
-        return 200, {"username": BOT}, {}
-    status = re.fullmatch(r"/(repos/ada/models|projects/ml%2Fada%2Fmodels)/statuses/([0-9a-f]{40})", url.path)
-    if status and method == "POST":
-        states = {"repos": ("success", "failure"), "projects": ("success", "failed")}[url.path.split("/")[1]]
-        if data["state"] not in states or len(data["description"]) > (140 if "failure" in states else 255):
-            return 422, {"message": "Validation Failed"}, {}
-        server.statuses.append((status[2], data))
-        return 201, {}, {}
-    github, gitlab = "/repos/ada/models/issues", "/projects/ml%2Fada%2Fmodels/merge_requests/7/notes"
-    verb, default = ("PATCH", 30) if url.path.startswith(github) else ("PUT", 20)
-    if url.path in (f"{github}/7/comments", gitlab):
-        if method == "POST":
-            if len(data["body"]) > 65_536 and verb == "PATCH":
-                return 422, {"message": "Body is too long"}, {}
-            return 201, {"id": server.add(data["body"])}, {}
-        query = {name: int(values[0]) for name, values in parse_qs(url.query).items()}
-        size, page = min(query.get("per_page", default), 100), query.get("page", 1)
-        return 200, server.comments[(page - 1) * size : page * size], {}
-    one = re.fullmatch(rf"({re.escape(github)}/comments|{re.escape(gitlab)})/(\d+)", url.path)
-    known = [comment for comment in server.comments if one and comment["id"] == int(one[2])]
-    if not known or method not in (verb, "DELETE"):
-        return 404, {"message": "Not Found"}, {}
-    if method == "DELETE":
-        server.comments.remove(known[0])
-        return 204, None, {}
-    known[0]["body"] = data["body"]
-    return 200, known[0], {}
+    with serving() as found:
+        yield found
 
 
 def about(text: str = "page", *stacks: str) -> Overview:
     """A change of one stack whose page is ``text``."""
-    return Overview("0123abc", tuple(Part(stack, error=text) for stack in stacks or ("dev/jobs/digits",)), "")
+    return Overview("0123abc", tuple(Part(stack, error=text) for stack in stacks or ("dev/jobs/digits",)))
 
 
-NOTHING = Overview("0123abc", (), "")
+NOTHING = Overview("0123abc", ())
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])

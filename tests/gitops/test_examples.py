@@ -480,6 +480,7 @@ def test_gitlab_needs_a_branch_that_may_plan(roles: Roles) -> None:
 
 EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 OF_DEV = KEY.replace("1111", "7777")
+JOB_OF_DEV = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/digits-1-0"
 TAGGED = {"aws:ResourceTag/sagefit:platform": "dev"}
 AWS_ONLY = {"kms:GrantIsForAWSResource": "true"}
 SSE = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
@@ -489,6 +490,9 @@ PLANS = [
     Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/sagefit/dev"),
     Call("iam:GetRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
     Call("s3:GetBucketPolicy", DATA),
+    Call("states:DescribeExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:execution:sagefit-dev-digits:digits-1"),
+    Call("sagemaker:ListTrainingJobs"),
+    Call("sagemaker:DescribeTrainingJob", JOB_OF_DEV, TAGGED),
     Call("s3:GetObject", f"{DATA}/jobs/digits/code/0123/train.py"),
     Call("s3:GetObject", STATE),
     Call("s3:PutObject", f"{STATE}.tflock"),
@@ -505,6 +509,9 @@ NOT_PLANS = [
     Call("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:x"),
     Call("kms:Decrypt", KEY.replace("1111", "9999"), SSE),
     Call("kms:Decrypt", KEY),
+    Call("states:DescribeExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:execution:other:digits-1"),
+    Call("sagemaker:DescribeTrainingJob", JOB_OF_DEV),
+    Call("sagemaker:DescribeTrainingJob", JOB_OF_DEV, {"aws:ResourceTag/sagefit:platform": "other"}),
     Call("logs:GetLogEvents", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/sagemaker/TrainingJobs"),
     Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
     Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),

@@ -139,7 +139,7 @@ def test_a_change_of_the_reviewer_alone_has_a_page_a_code_and_a_comment(checkout
     assert "`python/sagefit/reviewing/judge.py`" in page
     assert "The pages here were made with them" in page
     told = checkout.sagefit("comment", out, "--print").out
-    assert told.startswith("## Plan: blocked\n\n### This change alters what reviews it: blocked\n")
+    assert told.startswith("## Plan: blocked\n\n**1 critical**\n\n### This change alters what reviews it: blocked\n")
     assert "| reviewer | `python/sagefit/reviewing/judge.py` |" in told
     (out / "change" / "page.md").write_text("## This change alters nothing\n", encoding="utf-8")
     refused = checkout.sagefit("comment", out, check=REFUSED)

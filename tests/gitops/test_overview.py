@@ -20,6 +20,8 @@ UNTIL = "This holds until 2026-12-01 09:30 UTC."
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, "k")
+    for name in ("GITLAB_CI", "GITHUB_SERVER_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def text(out: Path, **options: Any) -> str:
@@ -88,6 +90,20 @@ def test_where_nothing_is_to_do_that_is_all(tmp_path: Path) -> None:
     assert text(tmp_path / "none") == "## Plan: touches no job and no platform\n"
 
 
+def test_decisions_are_said_once_unless_the_page_has_more(tmp_path: Path) -> None:
+    page = "## Plan\n\nA table.\n\n### Needs a decision\n\n{}\n\n### Job `a`: update\n"
+    one, other = "- **high** `a`: one", "- **high** `a`: other"
+    planned(tmp_path / "all", A, brief(decisions=[one, other]), page=page.format(f"{one}\n{other}"))
+    assert text(tmp_path / "all").count(one) == 1
+    assert "A table.\n\n### Job `a`: update" in text(tmp_path / "all")
+    planned(tmp_path / "none", A, brief("nothing dangerous found"), page=page.format("Nothing."))
+    assert "### Needs a decision" not in text(tmp_path / "none")
+    planned(
+        tmp_path / "more", A, brief(decisions=[one, "- and 1 more, on the page"]), page=page.format(f"{one}\n{other}")
+    )
+    assert text(tmp_path / "more").count(other) == 1
+
+
 def test_what_could_not_be_planned_comes_first(tmp_path: Path) -> None:
     planned(tmp_path, A, brief("blocked"))
     failed(tmp_path, "files/jobs/b%20c.yaml", "error: jobs/b c.yaml:4: colour: unknown key\nhint: `x`\n")
@@ -151,6 +167,32 @@ def test_what_a_run_costs(tmp_path: Path, jobs: list[JobBrief], said: str) -> No
 def test_the_worst_fit_counts(tmp_path: Path, jobs: list[JobBrief], said: str) -> None:
     planned(tmp_path, A, brief(jobs=jobs))
     assert said in text(tmp_path)
+
+
+def test_runs_in_progress_are_counted_where_something_happens_to_them(tmp_path: Path) -> None:
+    planned(tmp_path, A, brief(jobs=[job()], running=2))
+    assert "fits (87% of memory) · 2 runs in progress**" in text(tmp_path)
+    planned(tmp_path, PLATFORM, brief(running=3, sharing=7))
+    planned(tmp_path, B, brief("nothing to apply", "0 add, 0 change, 0 destroy", running=9))
+    shown = text(tmp_path)
+    assert "5 runs in progress" in shown
+    assert "| runs in progress |" in shown
+    assert "`dev/platform` is shared by 7 jobs: the page names them." in shown
+
+
+@pytest.mark.parametrize("host", [{"GITHUB": "1"}, {"GITLAB_CI": "true"}], ids=["github", "gitlab"])
+def test_a_file_that_cannot_be_read_is_a_link_to_its_line(
+    tmp_path: Path, host: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"GITHUB_SERVER_URL": "https://host", "GITHUB_REPOSITORY": "ada/models", "CI_PROJECT_URL": "https://host/ml"}
+    for name, value in {**own, **host}.items():
+        monkeypatch.setenv(name, value)
+    failed(tmp_path, "files/jobs/b%20c.yaml", "error: jobs/b c.yaml:4: colour: unknown key\n")
+    failed(tmp_path, "files/jobs/x.yaml", "error: jobs/other.yaml:4: twice\n")
+    shown = text(tmp_path)
+    start = "https://host/ml/-/blob" if "GITLAB_CI" in host else "https://host/ada/models/blob"
+    assert f"[`jobs/b c.yaml:4`]({start}/fedcba9876543210/jobs/b%20c.yaml#L4): `jobs/b c.yaml:4: colour" in shown
+    assert f"[`jobs/x.yaml`]({start}/fedcba9876543210/jobs/x.yaml): `jobs/other.yaml:4: twice`" in shown
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

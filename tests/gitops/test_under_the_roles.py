@@ -11,7 +11,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,13 @@ from policies.offline import cloud, terraform
 from sagefit.doctor.account import Caller, find_caller
 from sagefit.doctor.asking import guarded
 from sagefit.doctor.permissions import check_permissions, rows
+from sagefit.gitops.history import runs_of
+from sagefit.gitops.stacks import Stack
 from sagefit.job import Job, load_job
 from sagefit.paths import ROOT
 from sagefit.platform import load_platform
+from sagefit.reviewing import Runs
+from sagefit.running import clients
 from sagefit_cloud.role_calls import S3_ACTIONS
 
 pytestmark = pytest.mark.xdist_group("gitops-roles")
@@ -36,6 +40,8 @@ pytestmark = pytest.mark.xdist_group("gitops-roles")
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 #: More than an object in S3 may have.
 TAGS = {f"Company{number}": f"value {number}" for number in range(11)}
+#: The machine's role creates jobs of runs alone, which have such names.
+RUN = "digits-261128-120000"
 CHANGED = {**TAGS, "Company0": "another"}
 VISION, PLAIN = "vision", "plain"
 
@@ -313,6 +319,8 @@ def _act_as(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
         if name.startswith("AWS_"):
             patch.setenv(name, REGION if name.endswith("REGION") else value)
     patch.setattr(boto3, "DEFAULT_SESSION", None)  # it would remember the key
+    for made in (clients.step_functions, clients.sagemaker, clients.s3, clients.logs, clients.cloudwatch):
+        made.cache_clear()
 
 
 def _states(caller: Caller, company: Company, job: Job | None) -> list[str]:
@@ -339,8 +347,7 @@ def _permission(service: str, action: str) -> str:
 def test_a_run_needs_no_more_than_the_boundary(company: Company) -> None:
     machine = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-{company.platform}-digits"
     states = company.client("stepfunctions")
-    # The machine's role creates jobs of runs alone, which have such names.
-    run = states.start_execution(stateMachineArn=machine, name="digits-261128-120000", input="{}")["executionArn"]
+    run = states.start_execution(stateMachineArn=machine, name=RUN, input="{}")["executionArn"]
     until = time.monotonic() + 120
     while (told := states.describe_execution(executionArn=run))["status"] == "RUNNING" and time.monotonic() < until:
         time.sleep(0.5)
@@ -348,6 +355,36 @@ def test_a_run_needs_no_more_than_the_boundary(company: Company) -> None:
     s3, bucket = company.client("s3"), _DATA.replace("vision", company.platform).replace("-data", "-artifacts")
     for made in s3.list_object_versions(Bucket=bucket)["Versions"]:  # the apply role deletes no models
         s3.delete_object(Bucket=bucket, Key=made["Key"], VersionId=made["VersionId"])
+
+
+@pytest.mark.parametrize("role", ["plan", "apply"])
+def test_a_page_tells_of_runs_by_what_a_role_may_see(
+    company: Company, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    _act_as(monkeypatch, company.of(role))
+    platform, tfvars = company.platform, company.root / "x.tfvars"
+    shared = Stack(f"{platform}/platform", platform, platform, tfvars)
+    job = Stack(f"{platform}/jobs/digits", platform, "digits", tfvars)
+    told = runs_of(job, [shared, job])
+    assert told.unknown == ""
+    (run,) = told.last
+    assert (run.name, run.ended, run.attempts, run.hardware) == (RUN, "completed", 1, "ml.m5.large")
+    assert run.usd is None  # no price of this region is known
+    assert run.host_gib  # of the metrics that SageMaker keeps with the job, for the report lies among the models
+    assert runs_of(shared, [shared, job]) == Runs(jobs=["digits"])
+
+
+def test_what_a_role_may_not_see_is_said_and_stops_no_plan(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    iam = company.client("iam")
+    iam.create_role(RoleName="sees-nothing", AssumeRolePolicyDocument=_TRUST)
+    own = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ssm:GetParameter", "Resource": "*"}]}
+    iam.put_role_policy(RoleName="sees-nothing", PolicyName="x", PolicyDocument=json.dumps(own))
+    _act_as(monkeypatch, replace(company, roles={"x_role_arn": f"arn:aws:iam::{ACCOUNT}:role/sees-nothing"}).of("x"))
+    platform = company.platform
+    job = Stack(f"{platform}/jobs/digits", platform, "digits", company.root / "x.tfvars")
+    told = runs_of(job, [job])
+    assert told == Runs(unknown=told.unknown)
+    assert "states:ListExecutions" in told.unknown
 
 
 def test_a_role_that_was_given_everything_has_what_the_boundary_leaves(company: Company) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sagefit.reviewing import Document, Review, Tuning, review
+from sagefit.reviewing import Document, Links, Review, Tuning, review
 
 
 def change(address: str, before: Any, after: Any, *actions: str, **fields: Any) -> dict[str, Any]:
@@ -40,9 +40,11 @@ def plan(changes: Sequence[dict[str, Any]] = (), **fields: Any) -> bytes:
     return json.dumps(whole | fields).encode()
 
 
-def reviewed(*changes: dict[str, Any], tuning: Tuning | None = None, **fields: Any) -> Review:
+def reviewed(
+    *changes: dict[str, Any], tuning: Tuning | None = None, links: Links | None = None, **fields: Any
+) -> Review:
     """The review of a plan of these changes."""
-    return review(Document("plan.json", plan(changes, **fields)), tuning=tuning)
+    return review(Document("plan.json", plan(changes, **fields)), tuning=tuning, links=links)
 
 
 def found(*changes: dict[str, Any], **fields: Any) -> list[tuple[str, str]]:

@@ -87,6 +87,30 @@ locals {
     Resource = local._uploaded
   }
 
+  # What a page tells of runs: when the last ones ran, how they ended and what they cost, and which are in progress. The
+  # reason of a failure is among it, as SageMaker keeps it; logs and data are not. Names can be listed of all jobs alone.
+  _read_runs = [
+    {
+      Sid      = "LookAtRuns"
+      Effect   = "Allow"
+      Action   = "states:DescribeExecution"
+      Resource = [for platform in var.platforms : "${local._arn}:states:${local._here}:execution:sagefit-${platform}-*"]
+    },
+    {
+      Sid       = "LookAtJobs"
+      Effect    = "Allow"
+      Action    = [for what in ["TrainingJob", "ProcessingJob", "HyperParameterTuningJob"] : "sagemaker:Describe${what}"]
+      Resource  = "*"
+      Condition = { StringEquals = { "aws:ResourceTag/sagefit:platform" = var.platforms } }
+    },
+    {
+      Sid      = "ListJobs"
+      Effect   = "Allow"
+      Action   = ["sagemaker:ListProcessingJobs", "sagemaker:ListTrainingJobs", "sagemaker:ListTrainingJobsForHyperParameterTuningJob"]
+      Resource = "*"
+    },
+  ]
+
   _read_state = {
     Sid      = "ReadState"
     Effect   = "Allow"
@@ -150,7 +174,7 @@ locals {
   # What both roles read is one managed policy: the inline policies of a role have 10,240 characters together (IAM).
   _read_policy = jsonencode({
     Version   = "2012-10-17"
-    Statement = concat([local._read, local._read_documents, local._read_uploaded, local._read_state], local._state_key)
+    Statement = concat([local._read, local._read_documents, local._read_uploaded, local._read_state], local._read_runs, local._state_key)
   })
 
   _plan_policy = jsonencode({

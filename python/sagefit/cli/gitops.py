@@ -102,7 +102,8 @@ def _told(outcomes: list[Outcome], folder: Path) -> int:
 
 def _of_the_change(report: Report, folder: Path) -> list[Outcome]:
     """What a change alters of that which reviews it; the page says that this may have made the pages."""
-    about = whole.whole_of(report, bundle.settings_of(report.base), Repository().commit("HEAD"))
+    head = Repository().commit("HEAD")
+    about = whole.whole_of(report, bundle.settings_of(report.base), head, bundle.links_of(head, report.base))
     if about is None:
         return []
     made_by = "The pages here were made with them: look at them from a checkout without them, too."

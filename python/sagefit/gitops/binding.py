@@ -19,7 +19,7 @@ from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, keyed, review_ke
 from sagefit.paths import display
 from sagefit.reviewing import Brief
 
-VERSION = 4
+VERSION = 5
 PLAN, PLAN_JSON, PAGE, RECORD = "plan.tfplan", "plan.json", "page.md", "record.json"
 _BRIEF = TypeAdapter(Brief)
 _PROVIDER = re.compile(r'provider "([^"]+)" \{\s*version\s*=\s*"([^"]+)"')

@@ -17,6 +17,8 @@ from sagefit.errors import SagefitError
 from sagefit.gitops import binding, handover
 from sagefit.gitops.binding import PAGE, PLAN, PLAN_JSON, Origin, Place, Record
 from sagefit.gitops.git import Repository
+from sagefit.gitops.history import runs_of
+from sagefit.gitops.hosts import file_addresses
 from sagefit.gitops.stacks import Broken, NamesHere, Stack, job_stack, keys_in, platform_stack, stacks_in, tree_digest
 from sagefit.job import Job, load_job
 from sagefit.paths import ROOT, home
@@ -24,10 +26,14 @@ from sagefit.planning import JobPlan
 from sagefit.platform import parameter
 from sagefit.reviewing import (
     TUNING_FILE,
+    Console,
     Document,
+    Links,
+    Runs,
     Tuning,
     Written,
     brief,
+    console,
     load_tuning,
     markdown,
     read_document,
@@ -40,6 +46,7 @@ from sagefit.terraform import Plan, Terraform
 from sagefit.version import __version__
 
 LIFETIME = timedelta(hours=24)
+_RULES = ROOT.resolve() / "docs" / "review.md"
 
 
 @dataclass(frozen=True)
@@ -151,8 +158,9 @@ def keep(
         lifetime=lifetime,
     )
     written = _written(what.stack, record.origin.base) if record.origin.base and not what.destroy else None
-    record = judged(record, read_document(folder / PLAN_JSON), folder, written=written)
-    handover.hand_over(folder, record)
+    runs = runs_of(what.stack, stacks_in()[0].values())
+    record = judged(record, read_document(folder / PLAN_JSON), folder, written=written, runs=runs)
+    handover.hand_over(folder, record, runs)
     return record
 
 
@@ -162,22 +170,45 @@ def judged(
     folder: Path,
     job_plan: JobPlan | None = None,
     written: Written | None = None,
+    runs: Runs | None = None,
 ) -> Record:
     """Review a plan by the settings at its base; write its page and its record, sealed, into ``folder``.
 
     ``job_plan``: of the job's file, where that is not in ``jobs/``. ``written``: what the change edits in that file.
+    ``runs``: what is said of its runs.
     """
     state = record.state
     about = Reviewed(record.stack, record.origin.head, record.plan, state.lineage, state.serial)
-    found = review(document, origin=about, tuning=settings_of(record.origin.base), job_plan=job_plan)
-    page = markdown(found, written=written)
+    settings, origin = settings_of(record.origin.base), record.origin
+    links = links_of(origin.head, origin.base)
+    found = review(document, origin=about, tuning=settings, job_plan=job_plan, links=links)
+    page = markdown(found, written=written, runs=runs, console=_console(record))
     blocking = found.blocking(found.tuning.fail_on) if found.tuning.fail_on else []
     blocked = sorted({f"{finding.rule}:{finding.address}" for finding in blocking})
-    record = record.judged(page, blocked, brief(found))
+    record = record.judged(page, blocked, brief(found, runs))
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     record.save(folder)
     binding.private(folder / PAGE, page)
     return record
+
+
+def links_of(head: str, base: str | None) -> Links:
+    """Where the host of this pipeline shows the files of ``head``, and the rules as ``base`` explains them."""
+    files = file_addresses(head)
+    if not files:
+        return Links()
+    repository = Repository()
+    rules = _RULES.relative_to(repository.top).as_posix()
+    at = base or head
+    explained = repository.file(at, rules) is not None
+    return Links(files, f"{file_addresses(at)}{rules}" if explained else "")
+
+
+def _console(record: Record) -> Console | None:
+    platform, kind, job = (*record.stack.split("/"), "")[:3]
+    if record.place.cloud != "aws" or kind != "jobs":
+        return None
+    return console(record.place.region, record.place.account, f"sagefit-{platform}-{job}")
 
 
 def _written(stack: Stack, base: str) -> Written | None:

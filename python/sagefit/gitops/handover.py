@@ -31,7 +31,7 @@ from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops.binding import PLAN_JSON, Origin, Place, Record, State, Tools, private_bytes
 from sagefit.gitops.normalised import KEY_VARIABLE, Normalised, review_key
 from sagefit.paths import display
-from sagefit.reviewing import Document
+from sagefit.reviewing import Document, Runs
 
 PUBLIC_VARIABLE = "SAGEFIT_REVIEW_PUBLIC_KEY"
 FILE = "handed.bin"
@@ -40,6 +40,7 @@ STACK = re.compile(r"[a-z0-9-]+/(platform|jobs/[a-z0-9-]+)")
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 _ABOUT = b"sagefit: a plan that is handed to its review, 1: "
+_SHORTEST = 32  # characters of a review key: a random one of 64 hex digits has 256 bits
 _MOST = 512 * 1024 * 1024  # bytes of a plan, as everywhere
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -47,7 +48,7 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class Handed(BaseModel):
     """A plan, and what its record says of it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)  # a newer Sagefit may tell more
 
     v: Literal[1] = 1
     destroy: bool
@@ -57,6 +58,7 @@ class Handed(BaseModel):
     state: State
     plan: _Digest
     plan_json: str
+    runs: Runs = Field(default_factory=Runs)
 
 
 def public_key() -> str:
@@ -64,7 +66,7 @@ def public_key() -> str:
     return _private().public_key().public_bytes_raw().hex()
 
 
-def hand_over(folder: Path, record: Record) -> None:
+def hand_over(folder: Path, record: Record, runs: Runs) -> None:
     """Write the plan in ``folder`` for the side that reviews, if this side knows its public key.
 
     Raises SagefitError when the variable holds no public key.
@@ -79,6 +81,7 @@ def hand_over(folder: Path, record: Record) -> None:
         state=record.state,
         plan=record.plan,
         plan_json=(folder / PLAN_JSON).read_text(encoding="utf-8"),
+        runs=runs,
     )
     encrypt(folder / FILE, gzip.compress(handed.model_dump_json().encode(), mtime=0), record.stack)
 
@@ -95,8 +98,10 @@ def encrypt(path: Path, packed: bytes, stack: str) -> None:
     private_bytes(path, _SUITE.encrypt(packed, key, _ABOUT + stack.encode()))
 
 
-def take_over(folder: Path, stack: str, *, head: str, base: str, lifetime: timedelta) -> tuple[Record, Document]:
-    """The record of a plan that was handed over, not judged yet, and the plan; ``head`` and ``base`` are commits.
+def take_over(folder: Path, stack: str, *, head: str, base: str, lifetime: timedelta) -> tuple[Record, Document, Runs]:
+    """The record of a plan that was handed over, not judged yet, the plan, and what is said of runs.
+
+    ``head`` and ``base`` are commits.
 
     Commits and times are those of this side. Raises SagefitError for what is no plan, or is for another key or stack.
     """
@@ -131,11 +136,17 @@ def take_over(folder: Path, stack: str, *, head: str, base: str, lifetime: timed
         created=now.isoformat(),
         expires=(now + lifetime).isoformat(),
     )
-    return record, document
+    return record, document, handed.runs
 
 
 def _private() -> X25519PrivateKey:
-    derived = HKDF(SHA256(), 32, salt=None, info=b"sagefit: the key that plans are handed to, 1").derive(review_key())
+    key = review_key()
+    if len(key) < _SHORTEST:  # who has the public half can try keys, as many as he likes
+        raise SagefitError(
+            f"{KEY_VARIABLE} has {len(key)} characters, and {_SHORTEST} are the least where plans are handed over",
+            hint="make one that nobody can guess: openssl rand -hex 32",
+        )
+    derived = HKDF(SHA256(), 32, salt=None, info=b"sagefit: the key that plans are handed to, 1").derive(key)
     return X25519PrivateKey.from_private_bytes(derived)
 
 

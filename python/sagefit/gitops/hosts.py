@@ -187,6 +187,15 @@ def run_address() -> str | None:
     return f"{server}/{project}/actions/runs/{run}" if server and project and run else None
 
 
+def file_addresses(commit: str) -> str:
+    """What a path is added to for the page of a file at ``commit``; empty outside of a pipeline."""
+    if os.environ.get("GITLAB_CI"):
+        project = os.environ.get("CI_PROJECT_URL")
+        return f"{project}/-/blob/{commit}/" if project else ""
+    server, project = (os.environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY"))
+    return f"{server}/{project}/blob/{commit}/" if server and project else ""
+
+
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,9 +13,13 @@ from sagefit.gitops import whole
 from sagefit.gitops.apply import reviewed_keys
 from sagefit.gitops.binding import Record, text_digest
 from sagefit.gitops.bundle import folder_of
+from sagefit.gitops.hosts import file_addresses
 from sagefit.gitops.parallel import ERROR, FILES
+from sagefit.gitops.whole import Sealed
+from sagefit.reviewing import Links
 from sagefit.reviewing.briefs import JobBrief
 from sagefit.reviewing.md import block, cell, code, summary
+from sagefit.reviewing.page import DECISIONS
 from sagefit.reviewing.rules import SEVERITIES
 
 _NOTHING = "nothing to apply"
@@ -49,6 +54,11 @@ class Part:
         return self.verdict == _NOTHING
 
     @property
+    def running(self) -> int:
+        """Runs in progress that it may affect."""
+        return self.record.brief.running if self.record and not self.is_quiet else 0
+
+    @property
     def jobs(self) -> list[JobBrief]:
         """The jobs of its plan."""
         return self.record.brief.jobs if self.record else []
@@ -60,7 +70,8 @@ class Overview:
 
     commit: str
     parts: tuple[Part, ...]
-    reviewer: str
+    reviewer: Sealed | None = None
+    links: Links = field(default_factory=Links)
 
     @property
     def is_empty(self) -> bool:
@@ -71,7 +82,7 @@ class Overview:
     def digest(self) -> str:
         """The same for two changes that do the same."""
         told = [f"{part.key} {part.record.normalised if part.record else part.error}" for part in self.parts]
-        return text_digest("\n".join([*told, self.reviewer]))
+        return text_digest("\n".join([*told, self.reviewer.page if self.reviewer else ""]))
 
     def text(self, limit: int | None = None, address: str | None = None) -> str:
         """In Markdown, of at most ``limit`` characters; ``address`` is where the pages are that have no room."""
@@ -103,11 +114,11 @@ class Overview:
             yield _table(loud)
         if quiet := [part.name for part in self.parts if part.is_quiet]:
             yield f"Nothing to do for {_codes(quiet[:_NAMED])}{_more(quiet)}."
-        if decisions := list(_decisions(loud)):
+        if decisions := list(_decisions(loud, self.links)):
             yield "### Needs a decision"
             yield from decisions
         if self.reviewer:
-            yield self.reviewer.replace("## ", "### ", 1).strip()
+            yield self.reviewer.page.replace("## ", "### ", 1).strip()
         yield "\n".join(self._next(loud))
 
     def _title(self) -> str:
@@ -117,7 +128,7 @@ class Overview:
             return f"{code(failed[0])}{_more(failed, 1)} not planned"
         found = {part.verdict for part in self.parts}
         if self.reviewer:
-            found.add("blocked" if self.reviewer.partition("\n")[0].endswith("blocked") else "review needed")
+            found.add("blocked" if self.reviewer.page.partition("\n")[0].endswith("blocked") else "review needed")
         verdict = next(verdict for verdict in _VERDICTS if verdict in found)
         loud = [part.name for part in self.parts if not part.is_quiet]
         subject = code(loud[0]) if len(loud) == 1 else f"{len(loud)} stacks"
@@ -133,8 +144,9 @@ class Overview:
             if any(job.month or job.month_before for job in jobs):
                 yield f"a month {_price(jobs, 'month')}"
             yield _memory(jobs)
-        found = _dangers(self.parts)
-        if found:
+        if running := sum(part.running for part in self.parts):
+            yield f"{running} {'run' if running == 1 else 'runs'} in progress"
+        if found := _dangers(self.parts, self.reviewer):
             yield found
 
     def _next(self, loud: list[Part]) -> Iterator[str]:
@@ -145,6 +157,10 @@ class Overview:
                 f"Jobs of {_codes(sorted(platforms))} are planned against the platform as it is now. Once that is "
                 "applied, they are planned again, and wait for a review if it makes a difference to them.\n"
             )
+        for part in loud:
+            if part.record and part.record.brief.sharing:
+                jobs = part.record.brief.sharing
+                yield f"{code(part.name)} is shared by {jobs} {'job' if jobs == 1 else 'jobs'}: the page names them.\n"
         records = [part.record for part in loud if part.record]
         blocking = [finding for record in records for finding in record.blocked]
         if any(part.error for part in loud):
@@ -176,9 +192,9 @@ def overview(out: Path, commit: str) -> Overview:
         error = path.read_text(encoding="utf-8")
         parts.append(Part(path.parent.relative_to(out).as_posix(), error=error))
     about = whole.load(out)
-    commit = next((part.record.origin.head for part in parts if part.record), about[0] if about else commit)
+    commit = next((part.record.origin.head for part in parts if part.record), about.commit if about else commit)
     parts.sort(key=lambda part: (part.record is not None, _rank(part), part.key))
-    return Overview(commit, tuple(parts), about[2] if about else "")
+    return Overview(commit, tuple(parts), about, Links(file_addresses(commit)))
 
 
 def _rank(part: Part) -> int:
@@ -196,6 +212,7 @@ def _table(parts: list[Part]) -> str:
         ("a run, at most", "--:", [_price(jobs[part.key], "run") for part in parts]),
         ("a month", "--:", [_price(jobs[part.key], "month") if monthly else "" for part in parts]),
         ("memory", "---", [_memory(jobs[part.key]) for part in parts]),
+        ("runs in progress", "--:", [str(part.running or "") for part in parts]),
     ]
     shown = [column for column in columns if any(column[2])]
     rows = zip(*(cells for _, _, cells in shown), strict=True)
@@ -203,15 +220,23 @@ def _table(parts: list[Part]) -> str:
     return "\n".join(f"| {' | '.join(each)} |" for each in lines)
 
 
-def _decisions(parts: list[Part]) -> Iterator[str]:
+def _decisions(parts: list[Part], links: Links) -> Iterator[str]:
     for part in parts:
         if part.error:
             first = part.error.removeprefix("error: ").strip().splitlines() or ["no word of why"]
-            yield f"- **not planned** {code(part.name)}: {code(first[0][:300])}"
+            yield f"- **not planned** {_where(part, first[0], links)}: {code(first[0][:300])}"
         elif part.record and part.record.brief.decisions:
             if len(parts) > 1:
                 yield f"{code(part.name)}:"
             yield "\n".join(part.record.brief.decisions)
+
+
+def _where(part: Part, error: str, links: Links) -> str:
+    """A file that cannot be read, at the line that its error names."""
+    if not part.key.startswith(FILES) or not links.files:
+        return code(part.name)
+    found = re.match(rf"{re.escape(part.name)}:(\d{{1,6}}):", error)
+    return links.file(part.name, int(found[1]) if found else None)
 
 
 def fold_of(folder: Path, title: str) -> str:
@@ -225,7 +250,18 @@ def fold_of(folder: Path, title: str) -> str:
 def _fold(part: Part) -> str:
     if part.error:
         return _details(f"{part.name}: why it was not planned", block(part.error.splitlines(), "text"))
-    return "" if part.is_quiet else _details(f"{part.name}: {part.verdict}", _inner(part.page))
+    return "" if part.is_quiet else _details(f"{part.name}: {part.verdict}", _told(part))
+
+
+def _told(part: Part) -> str:
+    """The page, without the decisions where all of them stand above."""
+    lines, decided = _inner(part.page).splitlines(), part.record.brief.decisions if part.record else []
+    if DECISIONS not in lines or (decided and decided[-1].startswith("- and ")):
+        return "\n".join(lines)
+    start = lines.index(DECISIONS)
+    above = {*decided, "Nothing.", ""}
+    end = next((at for at in range(start + 1, len(lines)) if lines[at] not in above), len(lines))
+    return "\n".join([*lines[:start], *lines[end:]])
 
 
 def _inner(page: str) -> str:
@@ -247,8 +283,9 @@ def _counts(part: Part) -> str:
     return ", ".join(told) or ("outputs" if not part.is_quiet else "")
 
 
-def _dangers(parts: Iterable[Part]) -> str:
+def _dangers(parts: Iterable[Part], reviewer: Sealed | None = None) -> str:
     found = [part.record.brief.dangers for part in parts if part.record]
+    found += [{reviewer.severity: 1}] if reviewer else []
     told = [(severity, sum(each.get(severity, 0) for each in found)) for severity in SEVERITIES]
     return ", ".join(f"{count} {severity}" for severity, count in told if count)
 

@@ -49,7 +49,7 @@ def seal(handed: Path, out: Path, *, base: str, head: str, lifetime: timedelta) 
     for key, text in _errors(handed):
         if key not in found:
             found[key] = _failed(out, key, text)
-    about = whole.whole_of(report, bundle.settings_of(base), commit)
+    about = whole.whole_of(report, bundle.settings_of(base), commit, bundle.links_of(commit, base))
     if about:
         here = repository.commit("HEAD")[:12]
         whole.save(about, out, f"The pages were made by Sagefit of commit {here}, without them.")
@@ -72,9 +72,9 @@ def _sealed(
         said = _text(folder / ERROR) or f"error: {key} was not planned\nhint: see why in the run that plans\n"
         return _failed(out, key, said)
     try:
-        record, document = handover.take_over(folder, key, head=head, base=base, lifetime=lifetime)
+        record, document, runs = handover.take_over(folder, key, head=head, base=base, lifetime=lifetime)
         job_plan = JobPlan(stack.job) if stack and stack.job else None
-        record = bundle.judged(record, document, bundle.folder_of(out, key), job_plan, written)
+        record = bundle.judged(record, document, bundle.folder_of(out, key), job_plan, written, runs)
     except SagefitError as error:
         return _failed(out, key, f"{error}\n")
     return Outcome(key, record, BLOCKED if record.blocked else DONE)

@@ -6,7 +6,7 @@ It belongs to no stack, so it is there also when a change touches none. It has a
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from sagefit.gitops.changed import Report
 from sagefit.gitops.guards import RULE, Guarded
 from sagefit.gitops.normalised import keyed, review_key
 from sagefit.paths import display
-from sagefit.reviewing import Tuning
-from sagefit.reviewing.md import cell, code
+from sagefit.reviewing import Links, Tuning
+from sagefit.reviewing.md import cell
 from sagefit.reviewing.rules import SEVERITIES, Severity, rules
 
 KEY = "change"
@@ -36,6 +36,7 @@ class Whole:
     found: tuple[Guarded, ...]
     accepted: tuple[Guarded, ...]
     blocked: bool
+    links: Links = field(default_factory=Links)
 
     @property
     def code(self) -> int:
@@ -52,9 +53,8 @@ class Whole:
         """In Markdown; ``made_by`` says whose code made the pages of the change."""
         verdict = "blocked" if self.blocked else "review needed"
         lines = [f"## This change alters what reviews it: {verdict}", ""]
-        lines += [
-            f"**{self.severity}** {code(RULE)}: no plan shows what these files do, so read their lines. {made_by}"
-        ]
+        rule = self.links.rule(RULE)
+        lines += [f"**{self.severity}** {rule}: no plan shows what these files do, so read their lines. {made_by}"]
         lines += ["", "| what | files | why it matters |", "|---|---|---|"]
         for what, files in _kinds(self.found).items():
             lines.append(f"| {what} | {_names(files)} | {files[0].because} |")
@@ -63,7 +63,16 @@ class Whole:
         return "\n".join(lines) + "\n"
 
 
-def whole_of(report: Report, tuning: Tuning, commit: str) -> Whole | None:
+@dataclass(frozen=True)
+class Sealed:
+    """The page of a change as it was sealed, in Markdown, and how severe it is."""
+
+    commit: str
+    severity: str
+    page: str
+
+
+def whole_of(report: Report, tuning: Tuning, commit: str, links: Links | None = None) -> Whole | None:
     """What there is to say of a change by the settings at its base; None where it alters nothing that reviews."""
     today = datetime.now(timezone.utc).date()
     accepted = tuple(each for each in report.guarded if _accepted(each, tuning, today))
@@ -72,7 +81,7 @@ def whole_of(report: Report, tuning: Tuning, commit: str) -> Whole | None:
         return None
     severity = tuning.severities.get(RULE) or rules()[RULE].severity
     blocked = bool(tuning.fail_on) and SEVERITIES.index(severity) <= SEVERITIES.index(tuning.fail_on or severity)
-    return Whole(commit, severity, found, accepted, blocked)
+    return Whole(commit, severity, found, accepted, blocked, links or Links())
 
 
 def save(whole: Whole, out: Path, made_by: str) -> None:
@@ -80,12 +89,12 @@ def save(whole: Whole, out: Path, made_by: str) -> None:
     folder, page = out / KEY, whole.page(made_by)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     private(folder / PAGE, page)
-    said = {"v": 1, "commit": whole.commit, "page": text_digest(page)}
+    said = {"v": 2, "commit": whole.commit, "severity": whole.severity, "page": text_digest(page)}
     private(folder / SEAL, json.dumps(said | {"seal": keyed(review_key(), said)}, indent=1) + "\n")
 
 
-def load(out: Path) -> tuple[str, str, str] | None:
-    """Commit, digest and text of the page in ``out``; None without one.
+def load(out: Path) -> Sealed | None:
+    """What is in ``out``; None without one.
 
     Raises SagefitError (exit code 4) for a page that was edited, or sealed under another key.
     """
@@ -95,18 +104,19 @@ def load(out: Path) -> tuple[str, str, str] | None:
     try:
         said = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         text = (folder / PAGE).read_text(encoding="utf-8")
-        seal, known = said.pop("seal"), (str(said["commit"]), str(said["page"]))
+        seal = said.pop("seal")
+        found = Sealed(str(said["commit"]), str(said["severity"]), text)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise SagefitError(
             f"{display(folder)}: not the page of a change", hint="plan again", exit_code=REFUSED
         ) from error
-    if seal != keyed(review_key(), said) or text_digest(text) != known[1]:
+    if seal != keyed(review_key(), said) or text_digest(text) != said["page"]:
         raise SagefitError(
             f"{display(folder)}: the page of the change was edited, or sealed under another key",
             hint="plan again; nobody should read or post this page",
             exit_code=REFUSED,
         )
-    return (*known, text)
+    return found
 
 
 def _accepted(guarded: Guarded, tuning: Tuning, today: date) -> bool:

@@ -11,6 +11,7 @@ from sagefit.reviewing.judge import Review
 from sagefit.reviewing.page import counts, decisions
 from sagefit.reviewing.redact import Redactor
 from sagefit.reviewing.rules import SEVERITIES
+from sagefit.reviewing.runs import Runs
 
 _FIRST = 5  # decisions that are told; the page has all of them
 
@@ -36,21 +37,27 @@ class JobBrief:
 
 @dataclass(frozen=True)
 class Brief:
-    """One plan. ``dangers`` counts findings by severity, the worst first; ``decisions`` are the first, in Markdown."""
+    """One plan. ``dangers`` counts findings by severity, the worst first; ``decisions`` are the first, in Markdown.
+
+    ``running`` counts runs in progress, of the job or of all that share the platform, and ``sharing`` those jobs.
+    """
 
     verdict: str = ""
     counts: str = ""
     dangers: dict[str, int] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
     jobs: list[JobBrief] = field(default_factory=list)
+    running: int = 0
+    sharing: int = 0
 
 
-def brief(review: Review) -> Brief:
+def brief(review: Review, runs: Runs | None = None) -> Brief:
     """Of a review, without any value that is secret."""
     found = Counter(finding.severity for finding in review.findings)
     dangers: dict[str, int] = {severity: found[severity] for severity in SEVERITIES if found[severity]}
     jobs = [_job(job, review.redactor) for job in review.jobs]
-    return Brief(review.verdict, counts(review), dangers, list(_decisions(review)), jobs)
+    running, sharing = (len(runs.in_progress), len(runs.jobs)) if runs else (0, 0)
+    return Brief(review.verdict, counts(review), dangers, list(_decisions(review)), jobs, running, sharing)
 
 
 def _decisions(review: Review) -> Iterator[str]:

@@ -14,6 +14,7 @@ from sagefit.planning import JobPlan
 from sagefit.reviewing import rules
 from sagefit.reviewing.document import Document, read_document
 from sagefit.reviewing.jobs import JobReview, foreign_hits, review_jobs
+from sagefit.reviewing.links import Links
 from sagefit.reviewing.message import Message, say
 from sagefit.reviewing.origin import Origin
 from sagefit.reviewing.plan import Change, Plan
@@ -55,6 +56,7 @@ class Review:
     tuning: Tuning
     policies: PolicyDiff | None = None
     drifted: tuple[int, int] = field(default=(0, 0))
+    links: Links = field(default_factory=Links)
 
     @property
     def plan(self) -> Plan:
@@ -110,11 +112,12 @@ def review(
     tuning: Tuning | None = None,
     policies: PolicyDiff | None = None,
     job_plan: JobPlan | None = None,
+    links: Links | None = None,
 ) -> Review:
     """Judge a plan of Terraform: a document that was read, or the path of a file that ``terraform show -json`` made.
 
     ``tuning`` is what a team accepts and where a gate shuts, ``policies`` what checkov says of it, and ``job_plan`` the
-    plan of its job, where the job file is not in ``jobs/``.
+    plan of its job, where the job file is not in ``jobs/``. ``links`` are the addresses of what the page names.
     Raises SagefitError for a file that is no plan, or that nests deeper than can be read.
     """
     document = document if isinstance(document, Document) else read_document(Path(document))
@@ -142,7 +145,8 @@ def review(
             message = say("{} was accepted until {}: {}", match.rule, str(match.expires), match.reason)
             kept.append(_finding(settings, finding.address, finding.change, Hit("suppression-expired", message)))
     kept.sort(key=lambda finding: finding.rank)
-    return Review(document, origin or Origin(), kept, suppressed, jobs, settings, policies, _drift(plan))
+    drifted, links = _drift(plan), links or Links()
+    return Review(document, origin or Origin(), kept, suppressed, jobs, settings, policies, drifted, links)
 
 
 def _finding(tuning: Tuning, address: str, change: Change | None, hit: Hit) -> Finding:

@@ -12,14 +12,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from sagefit.reviewing.jobpage import job_lines
 from sagefit.reviewing.judge import Finding, Review
+from sagefit.reviewing.links import Console, link
 from sagefit.reviewing.md import block, code, marker, summary
 from sagefit.reviewing.references import References
 from sagefit.reviewing.rules import SEVERITIES, rules
+from sagefit.reviewing.runs import Runs
 from sagefit.reviewing.sections import Section, said, sections
 from sagefit.reviewing.written import MOST_LINES, Written
 
 BUDGET = 60_000
 """Bytes of a page. GitHub takes 65,536 characters and the message needs room for what a workflow adds."""
+
+DECISIONS = "### Needs a decision"
+"""The heading of what must be decided."""
 
 DIGESTS = "Digests of what was planned"
 """The title of the fold with what binds the page to a plan."""
@@ -48,15 +53,23 @@ class _Fold:
     dropped: int
 
 
-def markdown(review: Review, budget: int = BUDGET, written: Written | None = None) -> str:
+def markdown(
+    review: Review,
+    budget: int = BUDGET,
+    written: Written | None = None,
+    runs: Runs | None = None,
+    console: Console | None = None,
+) -> str:
     """The page of ``review`` in at most ``budget`` bytes. The same plan gives the same bytes.
 
-    ``written`` is the file that the stack is written in, where the change edits it.
+    ``written`` is the file that the stack is written in, where the change edits it; ``runs`` is what is known of its
+    runs, and ``console`` is where they are shown.
     """
     decided = _decisions(review, int(budget * _FOR_DECISIONS))
     jobs = ["\n\n".join(job_lines(job, review.redactor)) for job in review.jobs]
-    first = list(_of_author(written)) if written else []
-    fixed = _render(review, decided, [], first)
+    past = ["\n\n".join(_ran(runs, console))] if runs or console else []
+    first = list(_of_author(review, written)) if written else []
+    fixed = _render(review, decided, past, first)
     room = budget - _size(fixed)
     kept_jobs, room = _fitting(jobs, room)
     if len(kept_jobs) < len(jobs):
@@ -66,16 +79,24 @@ def markdown(review: Review, budget: int = BUDGET, written: Written | None = Non
         fold = _fold(section, room)
         room -= _EDGE // 2 + sum(_size(entry) + 1 for entry in fold.entries)
         folds.append(fold)
-    return _render(review, decided, kept_jobs, folds)
+    return _render(review, decided, kept_jobs + past, folds)
 
 
-def _of_author(written: Written) -> Iterator[_Fold]:
+def _ran(runs: Runs | None, console: Console | None) -> Iterator[str]:
+    if runs:
+        yield from runs.lines(console)
+    if console:
+        yield f"{console.of_machine('The state machine')} in the console."
+
+
+def _of_author(review: Review, written: Written) -> Iterator[_Fold]:
     lines = written.lines
     if lines:
         edited = sum(line.startswith(("+", "-")) for line in lines)
         rest = [f"… {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
         title = f"What the author wrote in {summary(written.path)}"
-        yield _Fold(title, edited, [block([*lines[:MOST_LINES], *rest])], 0)
+        where = [f"{review.links.file(written.path, written.line)}\n"] if review.links.files else []
+        yield _Fold(title, edited, [*where, block([*lines[:MOST_LINES], *rest])], 0)
 
 
 def _fitting(parts: list[str], room: int) -> tuple[list[str], int]:
@@ -109,7 +130,7 @@ def _render(review: Review, decided: str, jobs: list[str], folds: list[_Fold]) -
         counts=counts(review),
         notes=list(notes(review)),
         table=_table(review),
-        decisions=decided,
+        decisions=f"{DECISIONS}\n\n{decided}",
         jobs=jobs,
         folds=folds,
         footer=_footer(review),
@@ -224,20 +245,20 @@ def _groups(found: list[Finding]) -> dict[tuple[str, str], list[str]]:
     return groups
 
 
-def _by_rule(review: Review, found: list[Finding]) -> Iterator[str]:  # noqa: ARG001
+def _by_rule(review: Review, found: list[Finding]) -> Iterator[str]:
     for (severity, rule), addresses in _groups(found).items():
         blocks = Counter(map(References.block, addresses))
         alone = dict(zip(map(References.block, addresses), addresses, strict=True))
         names = ", ".join(code(alone[b]) if n == 1 else f"{code(b)} ({n} instances)" for b, n in blocks.items())
-        yield f"- **{severity}** {rules()[rule].title} ({code(rule)}), {len(addresses)}: {names}"
+        yield f"- **{severity}** {rules()[rule].title} ({review.links.rule(rule)}), {len(addresses)}: {names}"
 
 
-def _counted(review: Review, found: list[Finding]) -> Iterator[str]:  # noqa: ARG001
+def _counted(review: Review, found: list[Finding]) -> Iterator[str]:
     yield "Too many to list here; the JSON report lists each one."
     for (severity, rule), addresses in _groups(found).items():
         names = ", ".join(code(address[:120]) for address in addresses[:5])
         more = f" and {len(addresses) - 5} more" if len(addresses) > 5 else ""
-        yield f"- **{severity}** {rules()[rule].title} ({code(rule)}), {len(addresses)}: {names}{more}"
+        yield f"- **{severity}** {rules()[rule].title} ({review.links.rule(rule)}), {len(addresses)}: {names}{more}"
 
 
 def _footer(review: Review) -> str:
@@ -251,7 +272,8 @@ def _footer(review: Review) -> str:
         f"- state: {serial}",
         f"- Terraform {code(version)}",
     ]
-    said = "What is not listed above was not found by any rule; docs/review.md explains them."
+    explained = link("docs/review.md", review.links.rules) if review.links.rules else "docs/review.md"
+    said = f"What is not listed above was not found by any rule; {explained} explains them."
     return "\n".join((said, "", f"<details><summary>{DIGESTS}</summary>", "", *lines, "", "</details>"))
 
 

@@ -62,7 +62,7 @@ def sections(review: Review) -> list[Section]:
 def said(review: Review, finding: Finding) -> str:
     """What a finding says, in Markdown."""
     text = finding.message.text(lambda value: code(review.redactor.show(value)))
-    return f"{rules()[finding.rule].title}: {text} ({code(finding.rule)})"
+    return f"{rules()[finding.rule].title}: {text} ({review.links.rule(finding.rule)})"
 
 
 def _changes(review: Review, changes: Iterable[Change]) -> Iterator[str]:

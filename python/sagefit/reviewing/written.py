@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import unified_diff
 
@@ -22,3 +23,16 @@ class Written:
         """The edits as a unified diff, without its head; empty where nothing was edited."""
         before, after = ((side or b"").decode("utf-8", "replace").splitlines() for side in (self.before, self.after))
         return list(unified_diff(before, after, n=_AROUND, lineterm=""))[2:]
+
+    @property
+    def line(self) -> int | None:
+        """The first line of the new file that is edited; None where nothing was."""
+        number = 0
+        for line in self.lines:
+            if found := re.match(r"@@ -\S+ \+(\d+)", line):
+                number = int(found[1])
+            elif line.startswith(("+", "-")):
+                return max(1, number)
+            else:
+                number += 1
+        return None

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from sagefit.failures import Diagnosis
 from sagefit.platform import Platform
 
 COMPLETED = "completed"
 """The outcome of what did not fail."""
+
+
+class Spent(NamedTuple):
+    """A price in USD: whether it is of estimated prices, and whether something was billed whose price is not known."""
+
+    usd: float
+    estimated: bool
+    incomplete: bool
 
 
 @dataclass(frozen=True)
@@ -169,6 +178,15 @@ class RunRecord:
     def is_over(self) -> bool:
         """Whether nothing more will happen."""
         return self.status != "RUNNING"
+
+    @property
+    def spent(self) -> Spent:
+        """The price of all attempts and steps."""
+        jobs: list[StepRecord | AttemptRecord] = [*self.steps, *self.attempts]
+        known = [usd for job in jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
+        estimated = any(job.estimated_usd is not None for job in jobs)
+        missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in jobs)
+        return Spent(sum(known), estimated, missing)
 
     @property
     def succeeded(self) -> bool:

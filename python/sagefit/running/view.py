@@ -134,11 +134,8 @@ def doing(attempt: Job) -> str:
 
 def totals(record: RunRecord) -> str:
     """One line: what the run took and cost."""
-    jobs: list[Job] = [*record.steps, *record.attempts]
-    known = [usd for job in jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
-    missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in jobs)
-    estimated = any(job.estimated_usd is not None for job in jobs)
-    cost = f"{'~' if estimated else ''}{sum(known):.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
+    usd, estimated, missing = record.spent
+    cost = f"{'~' if estimated else ''}{usd:.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
     cost += " and attempts without a known price" if missing else ""
     took = f"{duration((record.ended - record.started).total_seconds())}, " if record.ended else ""
     return f"{record.run.name}: {record.status.lower()}, {took}{cost}"
