@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from .process import Ended
 from .recorder import Recorder
 from .volumes import Space
 
+ON_LEAK, STOP = "SAGEFIT_ON_LEAK", "stop"
 FULL = 0.9  # this share and more: what was to come next, a batch or a checkpoint, did not fit
 _UNREACHABLE = re.compile(
     r"name resolution|Name or service not known|NameResolutionError|nodename nor servname"
@@ -33,6 +35,18 @@ def weigh(failure_class: str, text: str, ended: Ended, recorder: Recorder) -> tu
         failure_class = "shared_memory"  # no space was left, but on this file system
     full = {"shared_memory": shared, "disk": disk}.get(failure_class)
     return failure_class, f"{text}; {_words(full)}" if full and full.share >= FULL else text
+
+
+def weigh_growth(failure_class: str, text: str, recorder: Recorder) -> tuple[str, str]:
+    """Class and evidence once more, where the job takes memory that grew all the time for a fault of its script.
+
+    A larger host would only delay the end. But data that a script keeps as it reads on grows in the same way, until it
+    is at its end, and nobody can tell the two apart from outside. So the job has to ask for it.
+    """
+    if failure_class != "host_memory" or os.environ.get(ON_LEAK, "").strip().lower() != STOP:
+        return failure_class, text
+    grown = recorder.growth()
+    return ("code", f"a leak: {grown}; {text}") if grown else (failure_class, text)
 
 
 def network_hint(said: str, lines: Sequence[str]) -> str:

@@ -128,6 +128,7 @@ class _Run:
         lines = [line.replace(str(self._root), CONTAINER) for line in (*program.last_lines, *self._own_words())]
         failure_class, words = verdict.judge(self._entry_point, ended, lines, recorder, self._stop.requested)
         failure_class, words = evidence.weigh(failure_class, words, ended, recorder)
+        failure_class, words = evidence.weigh_growth(failure_class, words, recorder)
         hint = evidence.network_hint(words, lines) if self._isolated else ""
         return failure_class, f"{hint}: {words}" if hint else words
 

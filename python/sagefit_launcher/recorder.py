@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import memory, report, saves, volumes
+from . import growth, memory, report, saves, volumes
 from .gpus import Gpus
 from .process import Console
 from .torch_peaks import TorchPeaks
@@ -68,6 +68,7 @@ class Recorder:
         self._are_kept = kept  # for another attempt
         self._saved: dict[str, Any] = dict(report.NOTHING["checkpoints"])
         self._look_at = 0.0
+        self._floors = growth.Floors()
         self._console = console
         self._write = write
         self._torch = torch
@@ -124,6 +125,10 @@ class Recorder:
         """Whether host memory was at its limit shortly before the end."""
         return self._limit.size is not None and self._host.lately >= FULL * self._limit.size
 
+    def growth(self) -> growth.Growth | None:
+        """Host memory that grew from one checkpoint to the next."""
+        return self._floors.growth(self._limit.size)
+
     def kernel_killed(self) -> bool:
         """Whether the kernel counted a kill for memory in this container since the start."""
         return self._kernel_kills() > 0
@@ -163,6 +168,7 @@ class Recorder:
             "torch": self._torch.read(),
             "samples": list(self._samples),
             "checkpoints": self._saved,
+            "growth": grown.as_json() if (grown := self.growth()) else None,
         }
 
     def print(self) -> None:
@@ -237,12 +243,16 @@ class Recorder:
         found = saves.look(self._checkpoints)
         self._look_at = now + max(KEEP_EVERY, (time.monotonic() - now) / LOOK_SHARE)
         at = now - self._started - found.age
-        # What was there before the script began is of an earlier attempt.
-        saved = round(at, 1) if found.files and at > 0 else None
+        if found.newest is None or at <= 0:  # what was there before the script began is of an earlier attempt
+            saved = None
+        else:
+            saved = round(at, 1)
+            self._floors.saved(found.newest)
         self._saved = {"files": found.files, "bytes": found.bytes, "saved_seconds": saved}
 
     def _remember(self, used: int) -> None:
         self._host.add(self._now(), used)
+        self._floors.add(used)
         self._highest_kept = max(self._highest_kept, used)
         self._highest_printed = max(self._highest_printed, used)
 

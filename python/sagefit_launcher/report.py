@@ -19,6 +19,9 @@
   ``shm_bytes``, ``disk_bytes`` and ``gpu_bytes`` (in the order of ``disks`` and ``gpus``).
 - ``checkpoints``: ``files`` and ``bytes`` in their folder, and ``saved_seconds``: when the script last wrote one, in
   seconds since it began (null: it wrote none).
+- ``growth``: host memory that grew from one checkpoint to the next, ``bytes_per_checkpoint``, over how many
+  ``checkpoints`` it was seen, and for how many more a host with twice the memory would last, ``more_checkpoints``; null
+  where it did not.
 - ``model``: ``files`` and ``bytes`` in the folder of the model once the script has ended well, else null.
 """
 
@@ -49,6 +52,7 @@ NOTHING: dict[str, Any] = {
     "torch": [],
     "samples": [],
     "checkpoints": {"files": 0, "bytes": 0, "saved_seconds": None},
+    "growth": None,
 }
 RESERVE = 256 * 1024  # bytes
 LONGEST_OWN = 1024**2  # bytes that are read of what a script wrote there itself

@@ -13,21 +13,22 @@ MOST = 20_000  # entries that are looked at
 
 
 class Written(NamedTuple):
-    """Regular files in a folder and below."""
+    """Regular files in a folder and below: how many, their bytes, and when one was last written."""
 
     files: int
     bytes: int
-    age: float  # seconds since one was last written
+    newest: float | None  # seconds by the file system's clock; None without a file
+    age: float  # seconds since then
 
 
 def look(folder: Path) -> Written:
     """Looks at the folder. Links are not followed, and what cannot be read is left out."""
     count = size = 0
-    newest = 0.0
+    newest: float | None = None
     for found in _files(folder):
         count, size = count + 1, size + found.st_size
-        newest = max(newest, found.st_mtime)
-    return Written(count, size, max(0.0, time.time() - newest))
+        newest = max(newest or 0.0, found.st_mtime)
+    return Written(count, size, newest, max(0.0, time.time() - (newest or 0.0)))
 
 
 def _files(folder: Path) -> Iterator[os.stat_result]:

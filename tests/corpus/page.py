@@ -9,6 +9,7 @@ from corpus import ablation
 from corpus.scoring import MEMORY, SPLITS, Text, answers, any_memory, by_itself, load, score
 from sagefit.failures import CLASSES, FULL, REMEDIES, ROOMY, TAIL_BYTES, table
 from sagefit.paths import ROOT
+from sagefit_launcher.growth import LEAST, SHARE, STRAIGHT
 from sagefit_launcher.last_words import FAR
 from sagefit_launcher.log_lines import LONGEST, TAIL
 from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS
@@ -270,6 +271,20 @@ public reports, C for what is only likely: a SIGKILL without a word about memory
 Likely classes give way to whatever says more, and where the utilisation is known it has a say: below {ROOMY:.0f} % a
 kill was for something else, from {FULL:.0f} % on memory was the reason. A class that only utilisation explains has
 confidence C and no pattern.
+
+## Leaks
+
+A host that is full because the script keeps more and more is not cured by a larger one, which only dies later. So the
+launcher compares host memory between checkpoints, where the script has done the same work again, each time at its
+lowest: bursts, the loading of data and the first batch change nothing. Memory *grew* if over {LEAST} checkpoints or
+more it went along a straight line ({STRAIGHT:.0%} of the variance), by {SHARE:.0%} of the host's memory or more, and
+not less and less, as a cache that fills. `diagnose` then says by how much it grew from each checkpoint to the next, and
+for how many checkpoints more a host with twice the memory would last.
+
+The run moves on to a larger host all the same, because data that a script keeps as it reads on grows in the same way
+until it is at its end, and only its author knows which it is. `environment.SAGEFIT_ON_LEAK: stop` says that it is a
+leak: then such an attempt ends as `code`. A script without checkpoints, or one whose launcher died with it, is never
+said to grow.
 
 ## How good it is
 

@@ -78,6 +78,12 @@ def test_a_script_goes_wrong(cloud: Cloud, records: dict[str, dict[str, Any]], n
     assert record["error"] == ("" if ends[-1] == "completed" else f"Sagefit.{ends[-1]}")
     assert row.get("evidence", "") in first["evidence"]
     assert first["model_is_empty"] is row.get("empty", False)
+    assert bool(first["growth"]) is row.get("growth", False)
+    if first["growth"]:
+        told = cloud.sagefit("diagnose", run_of(name)).out
+        assert f"perhaps a leak: {first['growth']}" in told
+        script, hardware = "try: find what the script keeps from step to step", "try: add an attempt with those"
+        assert told.index(script) < told.index(hardware)
     if goes_on:
         start = row.get("starts_at", 3)
         assert lines(cloud, last["training_job"])[:1] == ([] if start is None else [f"starts at step {start}"])

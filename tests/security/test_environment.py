@@ -60,7 +60,9 @@ def test_reserved_names_are_refused(name: str, tmp_path: Path, request: pytest.F
     note(request, f"{name} in the environment of a job, an attempt, a step", "nothing dangerous found", "refused")
 
 
-@pytest.mark.parametrize("name", ["SAGEFIT_TORCHRUN", "SAGEFIT_PROCESSES_PER_HOST", "SAGEFIT_STOP_GRACE_SECONDS"])
+@pytest.mark.parametrize(
+    "name", ["SAGEFIT_TORCHRUN", "SAGEFIT_PROCESSES_PER_HOST", "SAGEFIT_STOP_GRACE_SECONDS", "SAGEFIT_ON_LEAK"]
+)
 def test_what_is_a_job_s_to_set_is_taken(name: str, tmp_path: Path) -> None:
     load_job(str(write_job(tmp_path, {f"environment.{name}": "2"})))
 

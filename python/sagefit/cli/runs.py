@@ -117,7 +117,7 @@ def diagnose(
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
         )
-    routed_by, record, lost = None, None, ""
+    routed_by, record, lost, growth = None, None, "", ""
     if run is not None:
         target()
         record = running.read_run(running.find_run(run))
@@ -127,6 +127,7 @@ def diagnose(
             err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
             diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
             logs, lost = _logs(failed[-1].log_job, training=True), view.lost(failed[-1])
+            growth = failed[-1].growth
         elif steps and steps[-1].diagnosis:
             err.print(f"processing {steps[-1].name}:")
             diagnosis = steps[-1].diagnosis
@@ -139,7 +140,8 @@ def diagnose(
         diagnosis = failures.diagnose(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
     found = failures.around(logs, diagnosis)
     if as_json:
-        print(json.dumps(diagnosis.as_json() | {"around": found.as_json() if found else None}))
+        told = {"around": found.as_json() if found else None} | ({"growth": growth} if growth else {})
+        print(json.dumps(diagnosis.as_json() | told))
         return
     out.print(Text(diagnosis.failure_class, style="bold"))
     out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
@@ -152,7 +154,9 @@ def diagnose(
         out.print(Text(f"lost: {lost}"), soft_wrap=True)
     if routed_by:
         out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
-    for remedy in diagnosis.remedies:
+    if growth:
+        out.print(Text(f"perhaps a leak: {growth}"), soft_wrap=True)
+    for remedy in (*(failures.OF_GROWTH if growth else ()), *diagnosis.remedies):
         out.print(Text(f"try: {remedy}"), soft_wrap=True)
     if record and record.is_over and not record.succeeded:
         _print_how_to_go_on(record.run, _plan(record.run, run), "run")

@@ -51,7 +51,17 @@ _THROTTLED = (
     "start fewer runs at the same time: an account creates one training job a second, and this run asked for minutes",
     "ask Service Quotas for a higher rate of CreateTrainingJob requests, then start it again",
 )
-REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {"*Throttling*": _THROTTLED, "*Rate exceeded*": _THROTTLED}
+OF_GROWTH = (
+    "find what the script keeps from step to step: losses or outputs in a list without .item() or .detach(), a cache"
+    " without a bound, loader workers that copy a growing list",
+    "start it again with --resume RUN: it begins at its last checkpoint with its memory empty",
+)
+"""What to do about host memory that grew from checkpoint to checkpoint, before a larger host is paid for."""
+REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
+    "*Throttling*": _THROTTLED,
+    "*Rate exceeded*": _THROTTLED,
+    "*sagefit: code: a leak: host memory grew by *": OF_GROWTH,
+}
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
 
 OF_A_STEP: dict[str, tuple[str, ...]] = {

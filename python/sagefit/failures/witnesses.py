@@ -17,6 +17,8 @@ from sagefit_launcher import patterns
 from sagefit_launcher.last_words import PassedOver, explains_itself, last_words, last_words_of_all
 from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, Match, Pattern
 
+ANY_CODE = "*sagefit: code: *"
+"""The launcher's `code` that says no more."""
 TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
 
@@ -103,7 +105,8 @@ def launcher(known: Known) -> Testimony | None:
     found = as_diagnosis(known.told, known.reason)
     if found.failure_class != "code":
         return Testimony("the launcher", found, True)
-    certain = known.host_count <= 1 and _is_shown(known.rows, found.evidence)
+    measured = found.pattern != ANY_CODE  # such as a leak, which no other host can have caused
+    certain = measured or (known.host_count <= 1 and _is_shown(known.rows, found.evidence))
     return Testimony("the launcher", found, True) if certain else None
 
 
@@ -182,7 +185,7 @@ def as_diagnosis(match: Match | None, text: str) -> Diagnosis:
         return Diagnosis("code", evidence, None, patterns.WEAK)
     row = match.pattern
     _, own, said = evidence.partition(f"sagefit: {row.failure_class}: ")
-    if own and row.glob == f"*{own}*":
+    if own and row.glob.startswith(f"*{own}"):
         evidence = _EXIT_CODE.sub("", said)  # the launcher's words, without SageMaker's around them
     return Diagnosis(row.failure_class, evidence, row.glob, row.confidence)
 

@@ -103,7 +103,8 @@ class AttemptRecord:
     tuning job is then the ``training_job`` of the attempt. ``groups`` describes its instance groups in words, and
     ``start_seconds`` is the time from its creation to the start of the script. ``interruptions`` counts how often
     SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed (None: not
-    known), and ``model_is_empty`` tells that it completed and its script wrote no model.
+    known), ``model_is_empty`` tells that it completed and its script wrote no model, and
+    ``growth`` says in words that host memory grew from checkpoint to checkpoint until it failed.
     """
 
     index: int
@@ -137,6 +138,7 @@ class AttemptRecord:
     interruptions: int = 0
     lost_seconds: float | None = None
     model_is_empty: bool = False
+    growth: str = ""
 
     @property
     def lost_usd(self) -> float | None:

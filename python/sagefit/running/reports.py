@@ -18,6 +18,7 @@ GIB = 1024**3
 LARGEST = 64 * 1024**2
 """Bytes of an archive that are read for a report without being asked."""
 _NAME = re.compile(r"(?:.*/)?sagefit(?:-[\w-]+)?\.json")
+_GROWTH = ("bytes_per_checkpoint", "checkpoints", "more_checkpoints")
 _REPORT_BYTES = 4 * 1024**2
 
 
@@ -90,6 +91,19 @@ def has_model(reports: Sequence[Report]) -> bool:
     """Whether any host left files for the model; true where no report tells."""
     told = [report["model"] for report in reports if isinstance(report.get("model"), dict)]
     return not told or any(model.get("files") for model in told)
+
+
+def growth(reports: Sequence[Report]) -> str:
+    """Host memory that grew from checkpoint to checkpoint, on the host where that was most, in words; else empty."""
+    told = [report["growth"] for report in reports if isinstance(report.get("growth"), dict)]
+    grown = [each for each in told if all(isinstance(each.get(key), (int, float)) for key in _GROWTH)]
+    if not grown:
+        return ""
+    per, times, more = (max(grown, key=lambda each: float(each[_GROWTH[0]]))[key] for key in _GROWTH)
+    return (
+        f"host memory grew by {per / GIB:.3g} GiB from each checkpoint to the next, {times - 1:.0f} times; a host with "
+        f"twice the memory would last for {more:.0f} checkpoints more"
+    )
 
 
 def gpus_per_host(reports: Sequence[Report]) -> int:

@@ -51,6 +51,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         made = reports.has_model(report)
         told = reports.lost_seconds(report, kept="CheckpointConfig" in job)
         lost = lost if told is None else told
+    growth = reports.growth(read()) if outcome == "host_memory" else ""
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
@@ -73,6 +74,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         hyperparameters=dict(job.get("HyperParameters", {})),
         model_is_empty=outcome == COMPLETED and not made,
         lost_seconds=lost if diagnosis else None,
+        growth=growth,
         interruptions=sum(
             step["Status"] in ("Interrupted", "Restarting") for step in job.get("SecondaryStatusTransitions", [])
         ),
