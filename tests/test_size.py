@@ -471,10 +471,14 @@ def test_an_auto_job_renders_with_its_predictions_and_the_same_everywhere(tmp_pa
         ("{ model: resnet50 }", rf"1\.15 x the prediction, from {VISION}"),
         (
             "{ model: { family: vision, name: resnet50, task: detection } }",
+            rf"1\.30 x the prediction, wider than 1\.15 x from {VISION}",
+        ),
+        (
+            "{ model: { family: vision, name: convnext_tiny, task: detection } }",
             rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}",
         ),
-        ("{ model: fasterrcnn_resnet50_fpn }", rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}"),
-        ("{ model: deeplabv3_resnet50 }", rf"1\.50 x the prediction, wider than 1\.15 x from {VISION}"),
+        ("{ model: fasterrcnn_resnet50_fpn }", rf"1\.30 x the prediction, wider than 1\.15 x from {VISION}"),
+        ("{ model: yolov8n.pt }", rf"1\.30 x the prediction, wider than 1\.15 x from {VISION}"),
         ("{ model: { family: measured, gpu_gib: 9, host_gib: 12 } }", None),
     ],
 )

@@ -32,8 +32,11 @@ def _workspace(kernel: list[int], groups: int, elements: int, element_bytes: int
     return WORKSPACE * elements * element_bytes if dense else 0.0
 
 
-def replay(model: dict[str, Any], kind: str, batch: int) -> int:
-    """Bytes reserved in steps of ``batch`` images beyond fp32 weights and one optimizer state of their size."""
+def replay(model: dict[str, Any], kind: str, batch: int, *, once: bool = False) -> int:
+    """Bytes reserved in steps of ``batch`` images beyond fp32 weights and one optimizer state of their size.
+
+    ``once`` says that the events were traced at this very batch.
+    """
     events = model[kind]["events"]
     end = len(events)
     while end and events[end - 1][0] < 0:
@@ -43,7 +46,7 @@ def replay(model: dict[str, Any], kind: str, batch: int) -> int:
     for number, *_ in events[:end]:
         alive.pop(-number, None)
     gradients = {number for number, (grows, constant) in alive.items() if not grows and constant > 4}
-    at = {c[0]: _workspace(*c[1:]) * batch for c in model[kind]["convolutions"]}
+    at = {c[0]: _workspace(*c[1:]) * (1 if once else batch) for c in model[kind]["convolutions"]}
 
     allocator = Allocator()
     for elements in model["parameters"]:

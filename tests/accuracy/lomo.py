@@ -96,7 +96,7 @@ def gpu_class(run: Run) -> str:
     workload, several = run.workload, run.placement.gpus > 1
     model = workload.model
     if isinstance(model, Vision):
-        return model.task
+        return vision.resolve(model).task
     if isinstance(model, Diffusion):
         return f"diffusion/{workload.method}"
     if several:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sagefit.job.memory_model import Optimizer, Precision, Sharding, Stack
-from sagefit.memory import Placement, Vision, Workload, vision
+from sagefit.memory import Placement, Vision, Workload, bounds, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.vision_fit import fit
 from sagefit.memory.vision_models import MIB, table
@@ -18,6 +18,7 @@ A100, L40S = Placement(1, 1, "A100"), Placement(1, 1, "L40S")
 RESNET50 = Workload(model=Vision("resnet50", 224), optimizer="sgd-momentum", micro_batch=128, stack="plain-torch")
 PARAMETERS = 25_557_032
 SOME = ["resnet50", "vgg16", "vit_base_patch16_224", "cait_xxs24_224", "mobilenet_v2", "torchvision/swin_t"]
+HEADS = ["yolov8n", "yolo11n-seg", "segformer-b0", "fasterrcnn_resnet50_fpn", "rtdetr_r18vd", "deeplabv3_resnet50"]
 
 
 def total(workload: Workload, placement: Placement = A100) -> float:
@@ -91,8 +92,20 @@ def test_published_runs(
         ("google/mobilenet_v2_1.0_224", "mobilenet_v2", 224),
         ("regnety_040", "regnety_040", 224),
         ("facebook/regnet-y-040", "regnety_040", 224),
-        ("fasterrcnn_resnet50_fpn", "resnet50", 224),
         ("mobilenetv2_050", "mobilenetv2_050", 224),
+        ("yolov8n.pt", "yolov8n", 640),
+        ("YOLO11x-seg.pt", "yolo11x-seg", 640),
+        ("yolov5_s", "yolov5s", 640),
+        ("yolov5m6", "yolov5m6", 1280),
+        ("yolov5nu.pt", "yolov5nu", 640),
+        ("Ultralytics/YOLO26n", "yolo26n", 640),
+        ("PekingU/rtdetr_v2_r50vd", "rtdetr_v2_r50vd", 640),
+        ("facebook/detr-resnet-50", "detr-resnet-50", 800),
+        ("hustvl/yolos-small", "yolos-small", 800),
+        ("nvidia/segformer-b0-finetuned-ade-512-512", "segformer-b0", 512),
+        ("nvidia/mit-b5", "segformer-b5", 512),
+        ("openmmlab/upernet-swin-tiny", "upernet-swin-tiny", 512),
+        ("torchvision/fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", 800),
     ],
 )
 def test_names(name: str, model: str, size: int) -> None:
@@ -101,7 +114,21 @@ def test_names(name: str, model: str, size: int) -> None:
     assert (found.model.name, vision.default_image_size(name)) == (model, size)
 
 
-@pytest.mark.parametrize("name", ["resnet5", "resnet50_999", "", "/", "bert-base-uncased", "mobilenetv2_100_100"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "yolov8",
+        "yolov8q",
+        "segformer",
+        "fasterrcnn_resnet50_fpn@scratch",
+        "resnet5",
+        "resnet50_999",
+        "",
+        "/",
+        "bert-base-uncased",
+        "mobilenetv2_100_100",
+    ],
+)
 def test_unknown_names(name: str) -> None:
     assert not vision.known(name)
     with pytest.raises(KeyError):
@@ -118,12 +145,93 @@ def test_the_table_is_whole_and_sane() -> None:
             assert points[0] > 0, model.name
 
 
-def test_a_detector_needs_more_than_its_backbone_and_says_so() -> None:
-    detector = replace(RESNET50, model=Vision("resnet50", 224, "detection"))
-    assert total(detector) > total(RESNET50)
-    assert total(replace(RESNET50, model=Vision("fasterrcnn_resnet50_fpn", 224))) == total(detector)
+def test_a_detector_that_was_not_traced_is_a_factor_on_its_backbone_and_says_so() -> None:
+    backbone = replace(RESNET50, model=Vision("convnext_tiny", 224))
+    detector = replace(RESNET50, model=Vision("convnext_tiny", 224, "detection"))
+    assert total(detector) > total(backbone)
     assert any("detection has 1.25 x" in note for note in vision.notes(detector))
+    assert bounds.gpu_ratio(detector) == pytest.approx(bounds.HEADS * bounds.gpu_ratio(backbone))
     assert vision.notes(RESNET50) == ()
+
+
+def test_a_backbone_that_detects_is_faster_rcnn_where_that_was_traced() -> None:
+    named = replace(RESNET50, model=Vision("faster_rcnn_resnet50", 0), micro_batch=2)
+    detector = replace(named, model=Vision("resnet50", 0, "detection"))
+    assert total(detector) == total(named)
+    assert vision.resolve(Vision("resnet50", 0, "detection")).size == 800  # a detector's images, not a classifier's
+    assert bounds.gpu_ratio(detector) == bounds.HEADS
+    assert vision.resolve(Vision("resnet101", 0, "segmentation")).model.name == "deeplabv3_resnet101"
+    # torchvision's frozen batch norms keep nothing of their input
+    assert total(replace(named, model=Vision("fasterrcnn_resnet50_fpn", 0))) < total(named)
+    painter = replace(named, model=Vision("yolov8n", 0, "segmentation"))
+    assert vision.resolve(Vision("yolov8n", 0, "segmentation")).model.name == "yolov8n-seg"
+    assert total(painter) > total(replace(named, model=Vision("yolov8n", 0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [  # as their authors publish them
+        ("yolov5n", 1.9),
+        ("yolov5x", 86.7),
+        ("yolov8n", 3.2),
+        ("yolov8x", 68.2),
+        ("yolo11m", 20.1),
+        ("yolov10s", 7.2),
+        ("detr-resnet-50", 41),
+        ("rtdetr_r50vd", 42),
+        ("rtdetr_r101vd", 76),
+        ("yolos-small", 30.7),
+        ("segformer-b0", 3.8),
+        ("segformer-b5", 84.7),
+        ("fasterrcnn_resnet50_fpn", 41.8),
+        ("maskrcnn_resnet50_fpn", 44.4),
+        ("deeplabv3_resnet50", 42.0),
+    ],
+)
+def test_parameters_of_detectors_and_segmenters(name: str, millions: float) -> None:
+    """Ultralytics counts some of YOLOv10's twice in training, and position tables grow with the images."""
+    assert table()[name].parameters / 1e6 == pytest.approx(millions, rel=0.13)
+
+
+def test_yolo_keeps_an_average_of_its_weights() -> None:
+    model = table()["yolov5n"]
+    statistics = model.buffers - 4 * model.parameters
+    assert 0 < statistics < 0.1 * model.parameters
+    parts = backward(Workload(model=Vision("yolov5n", 640), optimizer="sgd-momentum", stack="plain-torch"))
+    assert parts["weights"] == pytest.approx(8 * model.parameters + statistics)
+
+
+def test_logits_of_segformer_by_hand() -> None:
+    """For each class and pixel: the logits at full size, their log-softmax, and its gradient, all fp32."""
+    model = table()["segformer-b0"]
+    assert model.classes == 150
+    assert model.more == (3 * 4 * 512 * 512,) * 2
+    assert 0 < model.fewer[0] <= model.more[0]  # with few of them it peaks in its decoder
+    fewest, few, many, most = (
+        replace(RESNET50, model=Vision("segformer-b0", 512, classes=classes), micro_batch=4)
+        for classes in (2, 21, 150, 200)
+    )
+    assert total(fewest) == total(few)
+    assert total(many) - total(few) == pytest.approx(1.02 * 4 * 129 * model.fewer[0])
+    assert total(most) - total(many) == pytest.approx(1.02 * 4 * 50 * model.more[0])
+    assert total(many) == total(replace(many, model=Vision("segformer-b0", 512)))
+    assert "memory.model.classes is not given; segformer-b0 is taken to have 150" in vision.notes(
+        replace(many, model=Vision("segformer-b0", 512))
+    )
+    assert any(
+        "change nothing" in note for note in vision.notes(replace(RESNET50, model=Vision("resnet50", 224, classes=9)))
+    )
+
+
+def test_a_backbone_without_weights_has_no_frozen_part() -> None:
+    tuned, scratch = (
+        replace(RESNET50, model=Vision("retinanet_resnet50_fpn", 800, pretrained=yes), micro_batch=4)
+        for yes in (True, False)
+    )
+    assert total(scratch) > 1.2 * total(tuned)
+    assert any("pretrained: false" in note for note in vision.notes(tuned))
+    assert not any("pretrained" in note for note in vision.notes(scratch))
+    assert "retinanet_resnet50_fpn@scratch" not in vision.names()
 
 
 def test_fit_finds_the_constants_that_made_the_measurements() -> None:
@@ -143,7 +251,7 @@ def test_fit_finds_the_constants_that_made_the_measurements() -> None:
 
 workloads = st.builds(
     Workload,
-    model=st.builds(Vision, st.sampled_from(SOME), st.integers(0, 40).map(lambda n: 16 * n)),
+    model=st.builds(Vision, st.sampled_from(SOME + HEADS), st.integers(0, 40).map(lambda n: 16 * n)),
     precision=st.sampled_from(["fp32", "fp16-mixed", "bf16-mixed", "bf16"]),
     optimizer=st.sampled_from(["adamw", "sgd", "sgd-momentum", "lion", "adafactor", "adamw-8bit"]),
     micro_batch=st.integers(1, 600),
@@ -167,6 +275,7 @@ def test_more_images_or_larger_images_never_need_less(
     assert isinstance(model, Vision)
     size = vision.resolve(model).size
     assert total(replace(workload, model=replace(model, image_size=size + 16 * larger)), place) >= need * (1 - 1e-12)
+    assert total(replace(workload, model=replace(model, classes=1)), place) <= need
 
 
 @settings(max_examples=400)

@@ -84,12 +84,18 @@ class TransformerModel(Fields):
 
 
 class VisionModel(Fields):
-    """A vision model by name, square images of ``image_size`` pixels; ``convnet`` is the same family."""
+    """A vision model by name, square images of ``image_size`` pixels; ``convnet`` is the same family.
+
+    ``pretrained`` says whether the backbone of a detector comes with weights, of which a part stays frozen. A segmenter
+    has a value for each of its ``classes`` and each pixel.
+    """
 
     family: Literal["vision", "convnet"]
     name: str
     image_size: Annotated[int, Field(ge=1, le=100_000)] | None = None
     task: Literal["classification", "detection", "segmentation"] = "classification"
+    pretrained: bool = True
+    classes: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
 class DiffusionModel(Fields):

@@ -107,7 +107,12 @@ def _diffusion(job: Job, given: DiffusionModel) -> Resolved:
 def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
     if not vision.known(given.name):
         raise job.refusal([_unknown(given.name, field)])
-    return Resolved(Vision(given.name, given.image_size or 0, given.task))
+    model = Vision(given.name, given.image_size or 0, given.task, given.pretrained, given.classes or 0)
+    found = vision.resolve(model)
+    if not found.traced and found.model.task != "classification":
+        problem = f"{given.name} was made for {found.model.task}"
+        raise job.refusal([Problem((*_FIELD, "task"), problem, "remove task, or name the backbone instead")])
+    return Resolved(model)
 
 
 def _unknown(name: str, field: Key) -> Problem:

@@ -1,6 +1,6 @@
 """Peak GPU memory of training a vision model, by phase and part, in bytes.
 
-The table holds what a traced step reserves at a few batches; here it is read at the batch and image size of the
+The tables hold what a traced step reserves at a few batches; here it is read at the batch and image size of the
 workload, with the states of its optimizer, and turned into device bytes. An image of another size counts as that many
 images of the default size: feature maps and tokens grow with the area. Attention that keeps its scores, which fused
 attention does not, grows with the square of it.
@@ -31,12 +31,13 @@ __all__ = [
     "tensor_phases",
 ]
 
-# What a task has beyond its backbone, as factors on activations and on parameters. Traced with torchvision 0.28:
+# What a task has beyond a backbone whose detector or segmenter was not traced, as factors on activations and on
+# parameters. Traced with torchvision 0.28:
 # segmentation keeps 1.5 to 3.0 times the activations of its backbone at the same image size, because the last stages
 # are not strided, and has 0.6 to 2.0 times the parameters. Detection: a feature pyramid and region proposals add 0.2 to
 # ResNet-50, and Faster R-CNN and Mask R-CNN have 1.63 and 1.74 times the parameters; that torchvision freezes the
 # first layers and all batch norms, which halves the activations, is left to be a margin.
-TASKS = {"classification": (1.0, 1.0), "detection": (1.25, 1.75), "segmentation": (3.0, 2.0)}
+TASKS = {"detection": (1.25, 1.75), "segmentation": (3.0, 2.0)}
 # Bytes of input for each value of an image: two prefetched fp32 batches and one of bytes, as timm's loader has.
 INPUT = 2 * 4 + 1
 
@@ -113,9 +114,18 @@ def notes(workload: Workload) -> tuple[str, ...]:
     said = []
     if not workload.model.image_size:
         said.append(f"images are {found.size} x {found.size}, the default of {found.model.name}")
-    if found.task != "classification":
+    if found.task != "classification" and found.traced and _frozen(workload.model):
+        said.append(
+            f"{found.model.name} is trained as with pretrained weights: its first stages and batch norms are frozen; "
+            "pretrained: false says that they are not"
+        )
+    if found.model.classes and not workload.model.classes:
+        said.append(f"memory.model.classes is not given; {found.model.name} is taken to have {found.model.classes}")
+    if not found.traced:
         maps, heads = TASKS[found.task]
         said.append(f"{found.task} has {maps:g} x the activations and {heads:g} x the parameters of {found.model.name}")
+    if workload.model.classes and not found.model.classes:
+        said.append(f"classes count for known segmenters only, and change nothing for {found.model.name}")
     if workload.gradient_checkpointing and found.model.checkpointed is None:
         said.append(f"{found.model.name} has no switch for gradient checkpointing, so it saves nothing here")
     if workload.method != "full":
@@ -123,9 +133,14 @@ def notes(workload: Workload) -> tuple[str, ...]:
     return tuple(said)
 
 
+def _frozen(model: Vision) -> bool:
+    """Whether ``model`` is taken to have a frozen part, which it would not have without pretrained weights."""
+    return resolve(model).model != resolve(replace(model, pretrained=False)).model
+
+
 def _phases(found: Found, workload: Workload, placement: Placement, stack: Stack) -> Phases:
     model = found.model
-    maps, heads = TASKS[found.task]
+    maps, heads = (1.0, 1.0) if found.traced else TASKS[found.task]
     area = (found.size / model.size) ** 2
     images = workload.micro_batch * area
     parameters = model.parameters * heads
@@ -186,9 +201,11 @@ def _activations(found: Found, workload: Workload, images: float, area: float) -
     """Bytes saved for backward, and bytes reserved for a step: never less than the first."""
     model = found.model
     mixed = workload.precision.endswith("mixed")
-    scores = model.attention * max(0.0, area - 1) * images
-    saved = (model.half_saved if mixed else model.saved) * images + scores
-    reserved = max(saved, between(model.half_reserved if mixed else model.reserved, images) + scores)
+    # Scores of attention grow with the square of the area; a segmenter has a value for each class and pixel.
+    beside = model.attention * max(0.0, area - 1) * images
+    beside += model.beside(_classes(workload), mixed=mixed) * images
+    saved = (model.half_saved if mixed else model.saved) * images + beside
+    reserved = max(saved, between(model.half_reserved if mixed else model.reserved, images) + beside)
     if workload.gradient_checkpointing and model.checkpointed:
         # The model's own switch keeps the inputs of blocks. It was traced in fp32; of that, autocast shrinks what is no
         # gradient as it shrinks everything else, and adds 16-bit copies of the weights.
@@ -200,6 +217,10 @@ def _activations(found: Found, workload: Workload, images: float, area: float) -
         saved = min(saved, max(0.0, reserved - gradients))
     half = 0.5 if workload.precision == "bf16" else 1.0
     return saved * half, reserved * half
+
+
+def _classes(workload: Workload) -> int:
+    return workload.model.classes if isinstance(workload.model, Vision) else 0
 
 
 def between(points: Sequence[float], images: float) -> float:

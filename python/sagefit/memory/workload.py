@@ -62,11 +62,17 @@ class Transformer:
 
 @dataclass(frozen=True)
 class Vision:
-    """A vision model by its name in ``vision_models.csv``; images are square, in pixels."""
+    """A vision model by its name in the tables of `vision_models`; images are square, in pixels.
+
+    ``pretrained`` says that the backbone of a detector comes with weights, of which a part stays frozen. ``classes``
+    are those of a segmenter; 0 stands for as many as it was traced with.
+    """
 
     name: str
     image_size: int
     task: Literal["classification", "detection", "segmentation"] = "classification"
+    pretrained: bool = True
+    classes: int = 0
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ _FAMILIES = tuple(
         "gpt2-xl gpt2-large gpt2-medium gpt2 distilgpt2",
         "resnet152 resnet101 resnet50 resnet34 resnet18 mobilenetv3_small_100",
         "vit_large_patch16_224 vit_base_patch16_224 vit_small_patch16_224 vit_tiny_patch16_224",
+        "yolov5x yolov5l yolov5m yolov5s yolov5n",
+        "yolov8x yolov8l yolov8m yolov8s yolov8n",
+        "yolo11x yolo11l yolo11m yolo11s yolo11n",
+        "yolo12x yolo12l yolo12m yolo12s yolo12n",
+        "rtdetr_r101vd rtdetr_r50vd rtdetr_r34vd rtdetr_r18vd",
+        "segformer-b5 segformer-b4 segformer-b3 segformer-b2 segformer-b1 segformer-b0",
     )
 )
 
@@ -35,7 +41,7 @@ def smaller(model: object) -> Iterator[tuple[str, Transformer | Vision]]:
             yield name, replace(presets()[name].model, head=model.head)
     elif isinstance(model, Vision):
         found = vision.resolve(model)
-        if found.task == "classification":
+        if found.traced:
             for name in _after(found.model.name):
                 yield name, replace(model, name=name)
 

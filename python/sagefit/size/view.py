@@ -22,9 +22,9 @@ from sagefit.memory import (
     Vision,
     Workload,
     diffusion,
+    vision,
 )
 from sagefit.memory.bounds import Bound, Evidence
-from sagefit.memory.vision import default_image_size
 from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
@@ -155,7 +155,7 @@ def _model(workload: Workload) -> str:
     if isinstance(model, Transformer):
         return f"{model.name or 'transformer'} with {model.params / 1e6:,.0f} million parameters"
     if isinstance(model, Vision):
-        size = model.image_size or default_image_size(model.name)
+        size = vision.resolve(model).size
         return f"{model.name} on {size} x {size} pixels"
     if isinstance(model, Diffusion):
         height, width, frames = diffusion.size(model)
