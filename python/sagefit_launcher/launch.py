@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import cuda_compat, environment, evidence, patterns, report, saves, torchrun, verdict
+from . import cuda_compat, cut_off, environment, evidence, patterns, report, saves, torchrun, verdict
 from .process import Console, Ended, Program
 from .recorder import Recorder
 from .stop import Deadline, Stop
@@ -23,6 +23,7 @@ from .torch_peaks import TorchPeaks
 CONTAINER = "/opt/ml"  # where SageMaker has a container's files
 CANNOT_START = Ended(2, None)
 REPORT_WAIT = 5.0  # seconds for the report before to be written
+KEEP = "SAGEFIT_CUT_OFF"  # an environment variable: keep leaves cut off checkpoints where they are
 LONGEST_QUOTE = 500  # characters of what another program said, to leave room for the advice
 
 
@@ -57,6 +58,7 @@ class _Run:
         self._job: environment.Job | None = None
         self._recorder: Recorder | None = None
         self._model: dict[str, int] | None = None
+        self._cut_off: list[str] = []
         self._started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def run(self, arguments: Sequence[str]) -> int:
@@ -65,6 +67,7 @@ class _Run:
         job = self._job = environment.read_job(self._root)
         script = environment.unpack_code(job, self._entry_point)
         environment.make_folders(job)
+        self._look_at_checkpoints(job)
         words = [*environment.arguments(job.hyperparameters), *arguments]
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment.variables(job, words)}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(job.code), os.environ.get("PYTHONPATH")]))
@@ -132,6 +135,19 @@ class _Run:
         hint = evidence.network_hint(words, lines) if self._isolated else ""
         return failure_class, f"{hint}: {words}" if hint else words
 
+    def _look_at_checkpoints(self, job: environment.Job) -> None:
+        """Takes what an earlier attempt was killed in the middle of out of the script's way."""
+        if os.environ.get(KEEP) == "keep":
+            return
+        for name in cut_off.move_away(job.checkpoints, self._root / "cut-off"):
+            self._cut_off.append(report.one_line(name))
+            self._console.line(
+                f"[sagefit] the checkpoint {self._cut_off[-1]} is cut off: whoever wrote it was killed. It is now in "
+                f"{CONTAINER}/cut-off, out of the script's way ({KEEP}=keep leaves it)"
+            )
+        if self._cut_off and not saves.look(job.checkpoints).files:
+            self._console.line("[sagefit] no other checkpoint is there: the script begins anew")
+
     def _install(self, code: Path, variables: dict[str, str]) -> None:
         requirements = code / "requirements.txt"
         if not requirements.is_file():
@@ -173,6 +189,7 @@ class _Run:
             "evidence": words,
             "started": self._started,
             "model": self._model,
+            "cut_off": self._cut_off,
             **(self._recorder.summary() if self._recorder else report.NOTHING),
         }
         if not self._reporting.acquire(timeout=REPORT_WAIT):

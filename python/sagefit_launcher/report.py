@@ -22,6 +22,7 @@
 - ``growth``: host memory that grew from one checkpoint to the next, ``bytes_per_checkpoint``, over how many
   ``checkpoints`` it was seen, and for how many more a host with twice the memory would last, ``more_checkpoints``; null
   where it did not.
+- ``cut_off``: names of checkpoints that were cut off when the attempt began, and moved out of the script's way.
 - ``model``: ``files`` and ``bytes`` in the folder of the model once the script has ended well, else null.
 """
 

@@ -25,22 +25,24 @@ def look(folder: Path) -> Written:
     """Looks at the folder. Links are not followed, and what cannot be read is left out."""
     count = size = 0
     newest: float | None = None
-    for found in _files(folder):
+    for _, found in files(folder):
         count, size = count + 1, size + found.st_size
         newest = max(newest or 0.0, found.st_mtime)
     return Written(count, size, newest, max(0.0, time.time() - (newest or 0.0)))
 
 
-def _files(folder: Path) -> Iterator[os.stat_result]:
+def files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Regular files below the folder, at most `MOST` entries of it, with their paths."""
     seen = 0
     for above, _, names in os.walk(str(folder)):
         for name in names:
             seen += 1
             if seen > MOST:
                 return
+            path = os.path.join(above, name)  # noqa: PTH118 - a Path of each file takes longer
             try:
-                found = os.lstat(os.path.join(above, name))  # noqa: PTH118 - a path of each file takes longer
+                found = os.lstat(path)
             except OSError:
                 continue
             if stat.S_ISREG(found.st_mode):
-                yield found
+                yield path, found

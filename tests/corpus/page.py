@@ -286,6 +286,19 @@ until it is at its end, and only its author knows which it is. `environment.SAGE
 leak: then such an attempt ends as `code`. A script without checkpoints, or one whose launcher died with it, is never
 said to grow.
 
+## Cut off checkpoints
+
+An attempt that is killed while its script writes a checkpoint leaves a file that nobody can read, and a script that
+opens it in the next attempt fails. Before the script starts, the launcher looks at the files that came back. It moves
+those that end before their format says so to `/opt/ml/cut-off`, with the whole folder of a step such as
+`checkpoint-500`, so that the script begins at the checkpoint before. It says which in the log and in `sagefit.json`
+(`cut_off`).
+
+It knows zip archives (what `torch.save` writes, `npz`, `keras`), safetensors, HDF5, JSON, and empty files with the
+names of these. A pickle or a file of raw numbers does not say where it ends. A script that writes over its only
+checkpoint has none before it and begins anew: let it write to another name and rename. A file that names the newest
+checkpoint, such as DeepSpeed's `latest`, is left as it is. `environment.SAGEFIT_CUT_OFF: keep` leaves everything.
+
 ## How good it is
 
 Texts that somebody else collected and labelled are scored before anybody here reads one; the answers of that day stay

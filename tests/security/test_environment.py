@@ -61,7 +61,11 @@ def test_reserved_names_are_refused(name: str, tmp_path: Path, request: pytest.F
 
 
 @pytest.mark.parametrize(
-    "name", ["SAGEFIT_TORCHRUN", "SAGEFIT_PROCESSES_PER_HOST", "SAGEFIT_STOP_GRACE_SECONDS", "SAGEFIT_ON_LEAK"]
+    "name",
+    [
+        *("SAGEFIT_TORCHRUN", "SAGEFIT_PROCESSES_PER_HOST", "SAGEFIT_STOP_GRACE_SECONDS", "SAGEFIT_ON_LEAK"),
+        "SAGEFIT_CUT_OFF",
+    ],
 )
 def test_what_is_a_job_s_to_set_is_taken(name: str, tmp_path: Path) -> None:
     load_job(str(write_job(tmp_path, {f"environment.{name}": "2"})))

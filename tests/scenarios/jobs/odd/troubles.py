@@ -513,7 +513,7 @@ def checkpoint_is_being_written(root: Path) -> None:
 
 
 def checkpoint_is_cut_off(root: Path) -> None:
-    """The checkpoint itself is half written when the host is full: the next attempt cannot read it."""
+    """The only checkpoint is half written when the host is full: the next attempt begins anew, and does not fail."""
     (root / "checkpoints" / "step.json").write_text('{"step": ')
     time.sleep(1.5)
     fill()
