@@ -20,9 +20,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The hyperparameters of each reading of the memory block."""
     seen: list[Any] = []
 
-    def counted(job: Any, hyperparameters: Any) -> Any:
+    def counted(job: Any, hyperparameters: Any, also: Any) -> Any:
         seen.append(hyperparameters)
-        return read(job, hyperparameters)
+        return read(job, hyperparameters, also)
 
     monkeypatch.setattr(job_plan, "read", counted)
     return seen

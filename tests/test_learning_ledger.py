@@ -23,7 +23,7 @@ from sagefit.planning import JobPlan
 from sagefit.running import AttemptRecord, Run, RunRecord, clients, expected, following, reports, view
 from sagefit.running.ledger import _linked, _routed
 from sagefit.running.names import attempt_index
-from sagefit.running.peaks import _record
+from sagefit.running.peaks import record_of
 from sagefit.target import Target
 from test_watch import RUN
 
@@ -196,7 +196,7 @@ def attempt(**changes: Any) -> AttemptRecord:
 def test_a_record_holds_what_the_planner_needs(bucket: Any) -> None:
     four = [REPORT["gpus"][0] | {"index": n} for n in range(4)]
     put(bucket, "output.tar.gz", archive(sagefit=REPORT | {"gpus": four}))
-    assert _record(attempt(), "aws") == Record(
+    assert record_of(attempt(), "aws", reports.read(OUTPUT)) == Record(
         training_job="tune-261121-120000-0",
         outcome="completed",
         cloud="aws",
@@ -213,11 +213,11 @@ def test_a_record_holds_what_the_planner_needs(bucket: Any) -> None:
 
 def test_a_gpu_instance_without_its_gpus_measured_nothing(bucket: Any) -> None:
     put(bucket, "output.tar.gz", archive(sagefit=REPORT | {"gpus": []}))
-    assert _record(attempt(), "local") is None
+    assert record_of(attempt(), "local", reports.read(OUTPUT)) is None
 
 
 def test_the_log_will_do_for_a_host_without_a_report(bucket: Any) -> None:  # noqa: ARG001
-    found = _record(attempt(instance_type="ml.m5.large"), "aws")
+    found = record_of(attempt(instance_type="ml.m5.large"), "aws", reports.read(OUTPUT))
     assert found
     assert (found.host_gib, found.gpu_gib) == (6.0, None)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import growth, memory, report, saves, volumes
+from . import growth, history, memory, report, saves, volumes
 from .gpus import Gpus
 from .process import Console
 from .torch_peaks import TorchPeaks
@@ -84,6 +84,7 @@ class Recorder:
         self._shared_before: int | None = None
         self._disks = {folder: Gauge() for folder in volumes.disks(root)}
         self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT_SAMPLES)
+        self._history = history.History()
         self._seconds = 0.0  # when the last of all samples was taken
         self._kept = -KEEP_EVERY
         self._highest_kept = 0  # since the last sample that was kept
@@ -167,6 +168,7 @@ class Recorder:
             "gpus": self._gpus.peaks(),
             "torch": self._torch.read(),
             "samples": list(self._samples),
+            "history": self._history.as_json(),
             "checkpoints": self._saved,
             "growth": grown.as_json() if (grown := self.growth()) else None,
         }
@@ -248,10 +250,12 @@ class Recorder:
         else:
             saved = round(at, 1)
             self._floors.saved(found.newest)
-        self._saved = {"files": found.files, "bytes": found.bytes, "saved_seconds": saved}
+        name = found.name if saved is not None else None
+        self._saved = {"files": found.files, "bytes": found.bytes, "saved_seconds": saved, "newest": name}
 
     def _remember(self, used: int) -> None:
         self._host.add(self._now(), used)
+        self._history.add(self._now(), used, max(self._gpus.now(), default=None))
         self._floors.add(used)
         self._highest_kept = max(self._highest_kept, used)
         self._highest_printed = max(self._highest_printed, used)

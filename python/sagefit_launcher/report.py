@@ -17,8 +17,10 @@
   ``peak_allocated_bytes``, ``peak_reserved_bytes``, as ``torch.cuda`` tells them.
 - ``samples``: the last 60, a second or more apart: ``seconds``, ``host_bytes`` (the highest since the one before),
   ``shm_bytes``, ``disk_bytes`` and ``gpu_bytes`` (in the order of ``disks`` and ``gpus``).
-- ``checkpoints``: ``files`` and ``bytes`` in their folder, and ``saved_seconds``: when the script last wrote one, in
-  seconds since it began (null: it wrote none).
+- ``history``: of the whole run, at most 120 stretches of ``every_seconds`` each: ``host_bytes``, the highest of each,
+  and ``gpu_bytes``, that of the fullest GPU (null without GPUs).
+- ``checkpoints``: ``files`` and ``bytes`` in their folder, ``saved_seconds``: when the script last wrote one, in
+  seconds since it began (null: it wrote none), and ``newest``: which file that was, below the folder.
 - ``growth``: host memory that grew from one checkpoint to the next, ``bytes_per_checkpoint``, over how many
   ``checkpoints`` it was seen, and for how many more a host with twice the memory would last, ``more_checkpoints``; null
   where it did not.
@@ -52,7 +54,8 @@ NOTHING: dict[str, Any] = {
     "gpus": [],
     "torch": [],
     "samples": [],
-    "checkpoints": {"files": 0, "bytes": 0, "saved_seconds": None},
+    "history": None,
+    "checkpoints": {"files": 0, "bytes": 0, "saved_seconds": None, "newest": None},
     "growth": None,
 }
 RESERVE = 256 * 1024  # bytes

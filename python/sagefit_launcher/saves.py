@@ -19,16 +19,19 @@ class Written(NamedTuple):
     bytes: int
     newest: float | None  # seconds by the file system's clock; None without a file
     age: float  # seconds since then
+    name: str | None  # of that file, below the folder
 
 
 def look(folder: Path) -> Written:
     """Looks at the folder. Links are not followed, and what cannot be read is left out."""
     count = size = 0
     newest: float | None = None
-    for _, found in files(folder):
+    name: str | None = None
+    for path, found in files(folder):
         count, size = count + 1, size + found.st_size
-        newest = max(newest or 0.0, found.st_mtime)
-    return Written(count, size, newest, max(0.0, time.time() - (newest or 0.0)))
+        if newest is None or found.st_mtime > newest:
+            newest, name = found.st_mtime, os.path.relpath(path, str(folder))
+    return Written(count, size, newest, max(0.0, time.time() - (newest or 0.0)), name)
 
 
 def files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:

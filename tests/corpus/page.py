@@ -266,6 +266,14 @@ $ sagefit diagnose -
 lines **around** the cause are shown with their numbers, the host and the rank; `around` of `--json` has them. Of a
 processing step, what to `try` are the step's own fields.
 
+Of a run, `diagnose` also shows memory over time against the limit, the step that the log reached, the file that was
+saved last, and the training time and the money that are lost with what came after it. Then come **changes** of the job
+file as diffs, the cheapest first, of an attempt as of a processing step. Each was tried: the file with it is read,
+checked against the platform, and planned, with what the run measured. A change that would still not fit is not shown,
+nor one that needs another script: a diff has hyperparameters that the script knows, and what Sagefit itself sets. Of a
+batch that is halved or a number of workers it is the first that fits. `sagefit diagnose RUN --apply 1` writes the first
+and leaves all else in the file as it is. [explanations.md](explanations.md) has ten examples.
+
 **Evidence** is the line that told. **Confidence** is A for texts seen in production or in source code, B for texts of
 public reports, C for what is only likely: a SIGKILL without a word about memory, say, or words that no pattern knows.
 Likely classes give way to whatever says more, and where the utilisation is known it has a say: below {ROOMY:.0f} % a

@@ -109,6 +109,9 @@ def test_a_run_that_succeeds(container: Container) -> None:
         assert set(sample) == {"seconds", "host_bytes", "shm_bytes", "disk_bytes", "gpu_bytes"}
         assert (len(sample["disk_bytes"]), sample["gpu_bytes"]) == (len(report["disks"]), [])
     assert max(sample["host_bytes"] for sample in report["samples"]) > 64 * 1024**2
+    assert report["history"]["every_seconds"] == 1
+    assert report["history"]["gpu_bytes"] is None
+    assert max(report["history"]["host_bytes"]) == report["host_memory"]["peak_bytes"]
 
 
 SAVES = """
@@ -137,6 +140,7 @@ def test_the_report_tells_when_the_script_last_saved(container: Container) -> No
     assert 0.9 < unsaved < report["seconds"] - 0.3
     assert (found["files"], found["bytes"]) == (2, 110)
     assert 0.4 < found["saved_seconds"] <= report["seconds"] - 0.9
+    assert found["newest"] == "epoch-2/step.pt"
     assert report["model"] is None
 
 
@@ -145,7 +149,7 @@ def test_what_earlier_attempts_saved_is_not_this_ones(container: Container) -> N
     before.parent.mkdir()
     before.write_bytes(bytes(10))
     report = container.run("raise ValueError('no such column')").report
-    assert report["checkpoints"] == {"files": 1, "bytes": 10, "saved_seconds": None}
+    assert report["checkpoints"] == {"files": 1, "bytes": 10, "saved_seconds": None, "newest": None}
 
 
 def test_a_folder_that_is_not_kept_saves_nothing(container: Container) -> None:

@@ -28,6 +28,10 @@ def calls(path: Path, document: dict[str, Any]) -> list[Call]:
 def _call(document: dict[str, Any], service: str, action: str, parameters: dict[str, Any]) -> Call:
     name = _IAM_NAMES.get(service, service)
     part = f"{document['region']}:{document['account_id']}"
+    if name == "s3" and action == "ListObjectsV2":
+        return Call("s3:ListBucket", f"arn:aws:s3:::{parameters['Bucket']}", {"s3:prefix": parameters["Prefix"]})
+    if name == "s3":
+        return Call(f"s3:{action}", f"arn:aws:s3:::{parameters['Bucket']}/{parameters['Key']}")
     resources: dict[str, Callable[[Any], str]] = {
         "Name": lambda value: f"arn:aws:ssm:{part}:parameter{value}",
         "stateMachineArn": str,

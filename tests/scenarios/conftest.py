@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ JOBS = ("rich", "bare", "pool")
 # Dates in the names of runs whose training jobs fail without a word, with words that leave
 # nothing open, and that are not created at all.
 UNEXPLAINED, EXPLAINED, THROTTLED = "000200", "000201", "000202"
+EXPLAINED_AT_LENGTH = "000400"  # of the runs of jobs/explained
 
 
 def outcomes(scenario: dict[str, Any]) -> list[tuple[str, int]]:
@@ -47,6 +49,10 @@ def faults() -> list[dict[str, Any]]:
     ends = {UNEXPLAINED: "plain", EXPLAINED: "gpu_memory", THROTTLED: "throttled_without_a_name"}
     told = [
         {"match": {"job": f"bare-{date}-*"}, "outcome": TABLE["outcomes"][name]["fault"]} for date, name in ends.items()
+    ]
+    told += [
+        {"match": {"job": f"{job}-{EXPLAINED_AT_LENGTH}-*"}, "outcome": TABLE["outcomes"][name]["fault"]}
+        for job, name in (("spotty", "spot"), ("scarce", "capacity"))
     ]
     at_once = [{"match": {"job": job}, "outcome": {"status": "Completed"}} for job in (*JOBS, "other-pool")]
     return [*own, interrupt, *told, *at_once]
@@ -115,10 +121,9 @@ class Cloud:
         return f"arn:aws:states:us-east-1:123456789012:{kind}:sagefit-dev-{job}"
 
 
-@pytest.fixture(scope="package")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """The cloud, the platform and the applied jobs of the table."""
-    folder = tmp_path_factory.mktemp("scenarios")
+@contextmanager
+def a_cloud(folder: Path) -> Iterator[Cloud]:
+    """A cloud with the faults of the table, and its platform, until the end."""
     jobs = shutil.copytree(HERE / "jobs", folder / "jobs")
     (folder / "faults.yaml").write_text(yaml.safe_dump(faults()), encoding="utf-8")
     sagefit = Sagefit(folder / "home", CLOUD="local")
@@ -129,11 +134,18 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         sagefit("platform", "apply", "--yes", TF_VAR_run_cleanup=every_second, TF_VAR_execution_role=pulls)
         found = Cloud(sagefit, jobs)
         _raise_quota(found.client("service-quotas"))
-        for job in JOBS:
-            found.apply(job)
         yield found
     finally:
         sagefit("cloud", "down")
+
+
+@pytest.fixture(scope="package")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """The cloud, the platform and the applied jobs of the table."""
+    with a_cloud(tmp_path_factory.mktemp("scenarios")) as found:
+        for job in JOBS:
+            found.apply(job)
+        yield found
 
 
 @pytest.fixture(scope="package")
@@ -147,7 +159,7 @@ def _raise_quota(quotas: Any) -> None:
     """All runs are under way at once, on the same type, and keep it warm."""
     pages = quotas.get_paginator("list_service_quotas").paginate(ServiceCode="sagemaker")
     for quota in (quota for page in pages for quota in page["Quotas"]):
-        if quota["QuotaName"].startswith("ml.m5") and quota["QuotaName"].endswith(
+        if quota["QuotaName"].startswith(("ml.m5", "ml.g", "ml.p4d")) and quota["QuotaName"].endswith(
             ("training job usage", "training warm pool usage")
         ):
             quotas.request_service_quota_increase(

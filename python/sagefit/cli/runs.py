@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from botocore.exceptions import ClientError
 from rich.text import Text
 
-from sagefit import failures, running
+from sagefit import explaining, failures, running
 from sagefit.cli.shared import JobArgument, ResumeOption, say, target
 from sagefit.cloud import differences
 from sagefit.console import command, err, out
 from sagefit.errors import FAILED, SagefitError
+from sagefit.explaining import view as page
 from sagefit.job import job_names, load_job
+from sagefit.paths import display
 from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.running import Run, RunRecord, view
@@ -86,7 +87,6 @@ def runs_command(
 
 
 _STANDARD_INPUT = Path("-")
-_CONFIDENCE = {"A": "A, certain", "B": "B, seen in public reports", "C": "C, only likely"}
 
 
 @app.command()
@@ -104,62 +104,67 @@ def diagnose(
     secondary_status: Annotated[
         str | None, typer.Option("--secondary-status", help="The SecondaryStatus of a training job.")
     ] = None,
+    apply: Annotated[
+        int | None, typer.Option("--apply", min=1, help="Write change N of those that are shown into the job file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Say what ended an attempt, with the evidence, and what to change in the job file.
+    """Say what ended an attempt, with the evidence and what was lost, and what to change in the job file.
+
+    Of a run the changes are shown as diffs of its job file. Each was tried: the file with it is read, checked and
+    planned. --apply N writes one.
 
     Also of a job that Sagefit never saw, of any cloud: give its log with --log, or through a pipe to `diagnose -`.
     """
     files = [*(log or []), *([_STANDARD_INPUT] if run == "-" else [])]
     run = None if run == "-" else run
     given = bool(files) or any(fact is not None for fact in (reason, exit_code, secondary_status))
+    if apply is not None and (run is None or as_json):
+        raise SagefitError("--apply takes a run, and no --json", hint="see sagefit diagnose --help")
     if (run is not None) == given:
         raise SagefitError(
             "diagnose takes either a run, or what is known of a failure", hint="see sagefit diagnose --help"
         )
-    routed_by, record, lost, growth = None, None, "", ""
     if run is not None:
-        target()
-        record = running.read_run(running.find_run(run))
-        failed = [attempt for attempt in record.attempts if attempt.diagnosis]
-        steps = [step for step in record.steps if step.diagnosis]
-        if failed and failed[-1].diagnosis:
-            err.print(f"attempt {failed[-1].index} {failed[-1].name}:")
-            diagnosis, routed_by = failed[-1].diagnosis, failed[-1].routed_by
-            logs, lost = _logs(failed[-1].log_job, training=True), view.lost(failed[-1])
-            growth = failed[-1].growth
-        elif steps and steps[-1].diagnosis:
-            err.print(f"processing {steps[-1].name}:")
-            diagnosis = steps[-1].diagnosis
-            logs = _logs(steps[-1].processing_job, training=False)
-        else:
-            err.print("no attempt of this run has failed")
-            return
-    else:
-        logs = {"standard input" if path == _STANDARD_INPUT else str(path): _read(path) for path in files}
-        diagnosis = failures.diagnose(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
+        _explain(run, apply, as_json=as_json)
+        return
+    logs = {"standard input" if path == _STANDARD_INPUT else str(path): _read(path) for path in files}
+    diagnosis = failures.diagnose(reason, secondary_status=secondary_status, log=logs, exit_code=exit_code)
     found = failures.around(logs, diagnosis)
     if as_json:
-        told = {"around": found.as_json() if found else None} | ({"growth": growth} if growth else {})
-        print(json.dumps(diagnosis.as_json() | told))
+        print(json.dumps(diagnosis.as_json() | {"around": found.as_json() if found else None}))
         return
-    out.print(Text(diagnosis.failure_class, style="bold"))
-    out.print(Text(f"evidence: {diagnosis.evidence}"), soft_wrap=True)
-    out.print(Text(f"confidence: {_CONFIDENCE[diagnosis.confidence]}"))
-    if found:
-        _print_excerpt(found)
-    for other in diagnosis.rejected:
-        out.print(Text(f"not {other.failure_class}: {other.evidence} ({other.why})"), soft_wrap=True)
-    if lost:
-        out.print(Text(f"lost: {lost}"), soft_wrap=True)
-    if routed_by:
-        out.print(Text(f"the run took it for {routed_by}, by the failure reason alone"), soft_wrap=True)
-    if growth:
-        out.print(Text(f"perhaps a leak: {growth}"), soft_wrap=True)
-    for remedy in (*(failures.OF_GROWTH if growth else ()), *diagnosis.remedies):
-        out.print(Text(f"try: {remedy}"), soft_wrap=True)
-    if record and record.is_over and not record.succeeded:
-        _print_how_to_go_on(record.run, _plan(record.run, run), "run")
+    for told in (*page.cause(diagnosis, found), *page.rejected(diagnosis), *page.advice(diagnosis)):
+        out.print(told, soft_wrap=True)
+
+
+def _explain(reference: str, apply: int | None, *, as_json: bool) -> None:
+    """The page about a run's failure; or one of its changes, applied."""
+    where = target()
+    record = running.read_run(running.find_run(reference))
+    name, plan = record.run.name, _plan(record.run, reference)
+    found = explaining.explain(record, plan, where.name)
+    if found is None:
+        err.print("no attempt of this run has failed")
+        return
+    if apply is not None:
+        if plan is None:
+            raise SagefitError(
+                f"--apply {apply}: the job file of {name} is not here", hint="give the path of the job file as RUN"
+            )
+        written = explaining.apply(found, apply, plan.job)
+        for line in found.remedies[apply - 1].diff.splitlines():
+            print(line)
+        err.print(f"{display(written)} written. To see it: {command('plan', plan.job.reference)}", soft_wrap=True)
+    elif as_json:
+        print(json.dumps(found.diagnosis.as_json() | found.as_json()))
+        return
+    else:
+        err.print(f"{found.what}:")
+        for told in page.page(found, name):
+            out.print(told, soft_wrap=True)
+    if record.is_over and not record.succeeded:
+        _print_how_to_go_on(record.run, plan, "run")
 
 
 def _read(path: Path) -> list[str]:
@@ -169,24 +174,6 @@ def _read(path: Path) -> list[str]:
     if sys.stdin.isatty():
         err.print("paste the log, then end it with Ctrl-D")
     return failures.read_stream(sys.stdin.buffer)
-
-
-def _logs(name: str, *, training: bool) -> dict[str, list[str]]:
-    """The end of each host's log; none where they may not be read, or are gone."""
-    with contextlib.suppress(ClientError):
-        return running.tails(name) if training else running.tails(name, running.PROCESSING_LOGS)
-    return {}
-
-
-def _print_excerpt(found: failures.Excerpt) -> None:
-    """The lines around the cause, each with its number; an arrow shows the cause."""
-    who = f"{found.host}, {found.rank}" if found.rank else found.host
-    out.print(Text(f"{who}, line {found.first + found.at}:"), soft_wrap=True)
-    width = len(str(found.first + len(found.lines)))
-    for place, line in enumerate(found.lines):
-        mark = ">" if place == found.at else " "
-        style = "bold" if place == found.at else "dim"
-        out.print(Text(f"{mark} {found.first + place:>{width}} | {line}", style=style), soft_wrap=True)
 
 
 def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bool = False) -> None:

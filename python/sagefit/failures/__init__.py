@@ -4,12 +4,13 @@ The patterns are rows of ``modules/training-job/failures.json``, the same that t
 """
 
 from sagefit.failures.diagnosis import CLASSES, Diagnosis, Rejected
-from sagefit.failures.excerpt import Excerpt, around
+from sagefit.failures.excerpt import END, Excerpt, around, ending
 from sagefit.failures.remedies import OF_A_STEP, OF_GROWTH, REMEDIES, REMEDIES_OF_PATTERN
 from sagefit.failures.weighing import FULL, ROOMY, TAIL_BYTES, decided, diagnose, read_log, read_stream, table
 
 __all__ = [
     "CLASSES",
+    "END",
     "FULL",
     "OF_A_STEP",
     "OF_GROWTH",
@@ -23,6 +24,7 @@ __all__ = [
     "around",
     "decided",
     "diagnose",
+    "ending",
     "read_log",
     "read_stream",
     "table",

@@ -35,15 +35,18 @@ def job_names() -> list[str]:
     return [_name_of(path) for path in job_files()]
 
 
-def load_job(reference: str | Path, names: JobNames | None = None, *, uploads: bool = True) -> Job:
+def load_job(
+    reference: str | Path, names: JobNames | None = None, *, uploads: bool = True, text: str | None = None
+) -> Job:
     """The job that ``reference`` names: a name in ``jobs/`` or the path of a YAML file.
 
     To load several jobs, pass the same ``names`` to every call: each folder is then read once. ``uploads=False`` skips
-    the checks of code and local data, as for a job that is only watched, stopped or destroyed.
+    the checks of code and local data, as for a job that is only watched, stopped or destroyed. ``text`` is read in
+    place of what the file has, to see what another text would be.
     Raises SagefitError (exit code 2) that lists every problem with file, line, field, rule and knob.
     """
     path = _find(str(reference))
-    data, lines = read(path)
+    data, lines = read(path, text)
     data.setdefault("name", path.stem)
     lines.rename(OLDER_NAMES, "attempts")
     try:

@@ -288,6 +288,10 @@ class Job(Fields):
         """The line of ``field``; None where it is not written."""
         return self._lines.get(field)
 
+    def spelt(self, field: Key) -> Key:
+        """``field`` with the name that the file has for it, where that is an older one."""
+        return self._lines.spelt(field)
+
     def written(self, field: Key) -> str | None:
         """The text of an unquoted value, as it is in the file; None for any other value."""
         return self._lines.plain.get(field)

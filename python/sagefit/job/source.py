@@ -29,15 +29,15 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 _MOST_NODES = 10_000  # with every alias written out; files without aliases may have more
 
 
-def read(path: Path) -> tuple[dict[str, Any], Lines]:
-    """The mapping in ``path`` and the line (from 1) of every key in it.
+def read(path: Path, text: str | None = None) -> tuple[dict[str, Any], Lines]:
+    """The mapping in ``path`` and the line (from 1) of every key in it; of ``text``, where that is to stand there.
 
     Raises SagefitError for unreadable files, files of more than 500 kB, YAML errors, duplicate keys, keys that are no
     strings, characters that no screen shows, aliases that stand for too much, and documents that are no mapping.
     """
-    lines, text = Lines(), ""
+    lines = Lines()
     try:
-        text = text_of(path)
+        text = text_of(path) if text is None else text
         root = _compose(text)
         if not isinstance(root, yaml.MappingNode) or root.tag != "tag:yaml.org,2002:map":
             raise SagefitError(f"{display(path)}: {_no_mapping(root)}", hint="start from jobs/quickstart.yaml")
@@ -49,7 +49,7 @@ def read(path: Path) -> tuple[dict[str, Any], Lines]:
     except OSError as error:
         raise SagefitError(f"{display(path)}: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
-        fault = fault_of(error, text)
+        fault = fault_of(error, text or "")
         where = f":{fault.line}" if fault.line else ""
         raise SagefitError(f"{display(path)}{where}: {fault.message}", hint=fault.hint) from error
     except RecursionError as error:

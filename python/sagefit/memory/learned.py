@@ -50,15 +50,19 @@ _NAMES: dict[Resource, str] = {"gpu": "GPU memory", "host": "host memory"}
 
 
 def with_peaks(
-    job: Job, hyperparameters: Mapping[str, object], read: Callable[[Job, Mapping[str, object]], Workload]
+    job: Job,
+    hyperparameters: Mapping[str, object],
+    read: Callable[[Job, Mapping[str, object]], Workload],
+    also: tuple[Record, ...] = (),
 ) -> Workload:
-    """The workload that ``read`` makes of ``hyperparameters``, with the measured peaks that apply to it.
+    """The workload that ``read`` makes of ``hyperparameters``, with the measured peaks that apply to it:
+    those that are kept for the job, and ``also`` these.
 
     Without a model, a peak of exactly this workload becomes the model (``family: measured``). A job without a file of
     peaks costs no time.
     """
     workload = read(job, hyperparameters)
-    records = load(job)
+    records = tuple({record.training_job: record for record in (*load(job), *also)}.values())
     if not records:
         return workload
     described = workload.model is not None

@@ -16,6 +16,7 @@ from sagefit.job.problem import Problem
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve
+from sagefit.memory.peaks import Record
 from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
 from sagefit.memory.told import Told
@@ -29,17 +30,18 @@ _MOST_POSITIONS = 100_000_000
 _USUAL_LENGTH = 512
 
 
-def read(job: Job, hyperparameters: Mapping[str, object] | None = None) -> Workload:
+def read(job: Job, hyperparameters: Mapping[str, object] | None = None, also: tuple[Record, ...] = ()) -> Workload:
     """The workload of ``job`` with ``hyperparameters``: the job's own, or those merged with an attempt's.
 
     The model comes from a trace of exactly these inputs, if there is one; else from `described`. Raises as `described`
-    does. Peaks of earlier runs that apply are included. A job that tunes is read as its most demanding trial.
+    does. Peaks of earlier runs that apply are included, those that are kept beside the job file and ``also`` these. A
+    job that tunes is read as its most demanding trial.
     """
-    return most_demanding(job, job.hyperparameters if hyperparameters is None else hyperparameters, _with_peaks)
 
+    def peaks(job: Job, hyperparameters: Mapping[str, object]) -> Workload:
+        return with_peaks(job, hyperparameters, _traced, also)
 
-def _with_peaks(job: Job, hyperparameters: Mapping[str, object]) -> Workload:
-    return with_peaks(job, hyperparameters, _traced)
+    return most_demanding(job, job.hyperparameters if hyperparameters is None else hyperparameters, peaks)
 
 
 def _traced(job: Job, hyperparameters: Mapping[str, object]) -> Workload:

@@ -11,6 +11,7 @@ from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Attempt, Job
 from sagefit.job.values import Hyperparameter
 from sagefit.memory import Workload
+from sagefit.memory.peaks import Record
 from sagefit.memory.read import read
 from sagefit.planning import market
 from sagefit.planning.advice import Advice, advise
@@ -27,10 +28,12 @@ class JobPlan:
     """One job with everything that its job file determines: the same on every machine and for every platform.
 
     Each part is computed once, at its first use. `plan` computes the attempts at once and so refuses a job that does
-    not fit anywhere. To see why nothing fits, create a `JobPlan` directly.
+    not fit anywhere. To see why nothing fits, create a `JobPlan` directly. ``also`` are measured attempts to plan with
+    as if they were kept beside the job file.
     """
 
     job: Job
+    also: tuple[Record, ...] = ()
     _workloads: dict[str, Workload] = field(default_factory=dict, repr=False)
 
     def workload(self, hyperparameters: Mapping[str, Hyperparameter] | None = None) -> Workload:
@@ -41,7 +44,7 @@ class JobPlan:
         given = self.job.hyperparameters if hyperparameters is None else hyperparameters
         key = json.dumps(texts(given))
         if key not in self._workloads:
-            self._workloads[key] = read(self.job, given)
+            self._workloads[key] = read(self.job, given, self.also)
         return self._workloads[key]
 
     @cached_property

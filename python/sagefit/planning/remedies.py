@@ -7,7 +7,7 @@ gives the promised workload: a value in the memory block, for example, stays as 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob
@@ -43,7 +43,7 @@ def accumulate(job: Job, given: Values, now: Workload) -> Remedy | None:
         f"Micro-batch {micro} instead of {now.micro_batch}, accumulation {accumulation} instead of {now.accumulation}: "
         "the same effective batch"
     )
-    return _remedy(job, given, "accumulate-2", reason, {"micro_batch": micro, "accumulation": accumulation})
+    return _remedy(job, given, now, "accumulate-2", reason, {"micro_batch": micro, "accumulation": accumulation})
 
 
 def checkpoint(job: Job, given: Values, now: Workload) -> Remedy | None:
@@ -51,14 +51,14 @@ def checkpoint(job: Job, given: Values, now: Workload) -> Remedy | None:
     if now.gradient_checkpointing:
         return None
     reason = "Activations are computed a second time instead of kept"
-    return _remedy(job, given, "checkpointing", reason, {"gradient_checkpointing": True})
+    return _remedy(job, given, now, "checkpointing", reason, {"gradient_checkpointing": True})
 
 
 def stream(job: Job, given: Values, now: Workload) -> Remedy | None:
     """The dataset is read as it is needed instead of held in memory."""
     if not now.dataset_in_memory:
         return None
-    return _remedy(job, given, "streaming", "The dataset is streamed instead of held", {"in_memory": False})
+    return _remedy(job, given, now, "streaming", "The dataset is streamed instead of held", {"in_memory": False})
 
 
 def fewer_workers(job: Job, given: Values, now: Workload) -> Remedy | None:
@@ -67,16 +67,20 @@ def fewer_workers(job: Job, given: Values, now: Workload) -> Remedy | None:
         return None
     workers = now.workers // FACTOR
     return _remedy(
-        job, given, "fewer-workers", f"{workers} loader workers instead of {now.workers}", {"workers": workers}
+        job, given, now, "fewer-workers", f"{workers} loader workers instead of {now.workers}", {"workers": workers}
     )
 
 
-def _remedy(job: Job, given: Values, name: str, reason: str, changes: Mapping[Knob, Hyperparameter]) -> Remedy | None:
+def _remedy(
+    job: Job, given: Values, now: Workload, name: str, reason: str, changes: Mapping[Knob, Hyperparameter]
+) -> Remedy | None:
     knobs = {field: name_of(job, field) for field in changes}
     values = {**given, **{knob: changes[field] for field, knob in knobs.items() if knob is not None}}
     searched = job.tuning.ranges if job.tuning else {}
     if any(knob is None or knob in searched for knob in knobs.values()):
         return None
     workload = read(job, {**job.hyperparameters, **values})
+    if now.peaks:  # which none of these changes takes away
+        workload = replace(workload, peaks=now.peaks)
     took = all(getattr(workload, _FIELDS.get(field, field)) == value for field, value in changes.items())
     return Remedy(name, reason, values, workload) if took else None

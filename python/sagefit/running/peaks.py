@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sagefit.catalog import instances
 from sagefit.job import Job
@@ -30,15 +30,17 @@ def measured(job: Job, platform: Platform, cloud: str, *, limit: int = MOST) -> 
 def _of(run: RunRecord, cloud: str) -> Iterator[Record]:
     for attempt in run.attempts:
         if attempt.training_job and attempt.outcome in (COMPLETED, *MEMORY_CLASSES):
-            record = _record(attempt, cloud)
+            record = record_of(attempt, cloud, reports.read(attempt.output, largest=LARGEST))
             if record:
                 yield record
 
 
-def _record(attempt: AttemptRecord, cloud: str) -> Record | None:
-    """None when nothing was measured, or when GPUs were missing: then host memory held the tensors of the GPUs."""
+def record_of(attempt: AttemptRecord, cloud: str, found: Sequence[reports.Report]) -> Record | None:
+    """What an attempt measured, by the reports of its hosts.
+
+    None when nothing was measured, or when GPUs were missing: then host memory held the tensors of the GPUs.
+    """
     instance = instances().get(attempt.instance_type)
-    found = reports.read(attempt.output, largest=LARGEST)
     if instance is None or instance.trainium or reports.gpus_per_host(found) != instance.gpu_count:
         return None
     host, gpu = reports.host_peak_gib(found) or attempt.host_peak_gib, reports.gpu_peak_gib(found)

@@ -93,6 +93,13 @@ def has_model(reports: Sequence[Report]) -> bool:
     return not told or any(model.get("files") for model in told)
 
 
+def newest_checkpoint(reports: Sequence[Report]) -> str:
+    """The file that was last written into the folder of checkpoints of any host; empty where none was."""
+    told = [report.get("checkpoints") or {} for report in reports]
+    saved = [each for each in told if isinstance(each.get("saved_seconds"), (int, float)) and each.get("newest")]
+    return str(max(saved, key=lambda each: each["saved_seconds"])["newest"]) if saved else ""
+
+
 def growth(reports: Sequence[Report]) -> str:
     """Host memory that grew from checkpoint to checkpoint, on the host where that was most, in words; else empty."""
     told = [report["growth"] for report in reports if isinstance(report.get("growth"), dict)]
