@@ -159,6 +159,22 @@ def test_a_model_of_one_host_is_a_model() -> None:
     assert reports.has_model([])
 
 
+@pytest.mark.parametrize(
+    ("hosts", "wrote"),
+    [
+        ([saved(100, 70)], True),
+        ([saved(100, None)], False),
+        ([saved(100, None), saved(100, 70)], True),
+        ([{"seconds": 100}], True),  # of an older launcher
+        ([], True),
+    ],
+)
+def test_a_script_without_a_checkpoint_is_told_from_one_with(hosts: list[Any], wrote: bool) -> None:
+    assert reports.has_saved(hosts) is wrote
+    told = view.lost(attempt(outcome="code", usd=0.4, billable_seconds=200, lost_seconds=50.0), saved=wrote)
+    assert told == f"50 s of training {'after its last' if wrote else 'without a'} checkpoint, 0.1000 USD"
+
+
 def test_the_ledger_tells_what_was_lost_and_that_a_model_is_empty() -> None:
     failed = attempt(outcome="code", usd=0.4, billable_seconds=200, lost_seconds=50.0, interruptions=2)
     unpriced = attempt(outcome="code", usd=None, estimated_usd=0.1, billable_seconds=100, lost_seconds=50.0)

@@ -35,7 +35,7 @@ class Trial:
     def need_gib(self, instance: Instance, hyperparameters: Mapping[str, object] | None = None) -> float:
         """True peak per GPU in GiB on an instance, with the job's hyperparameters or an attempt's on top."""
         workload = read(self.job, self.job.hyperparameters | dict(hyperparameters or {}))
-        prediction = predict(workload, Placement(1, instance.gpu_count, instance.accelerator))
+        prediction = predict(workload, Placement.on(instance))
         if prediction is None or prediction.gpu is None:
             raise ValueError(f"{self.run.id} has no prediction")
         return prediction.gpu.point * self.run.ratio * self.surprise

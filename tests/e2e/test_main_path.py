@@ -287,6 +287,8 @@ def test_a_failing_script_ends_the_run_as_code(world: World, scratch: Path) -> N
     assert re.search(r"0 +small +ml\.m5\.large +code", done.out)
     assert "ValueError: no such column" in done.out
     assert "failed: Sagefit.code" in done.out
+    run = done.out.split(":")[0].split()[-1]
+    assert re.search(rf"^to see why, and what would have held it: \S*sagefit .*diagnose {run}$", done.err, re.MULTILINE)
 
 
 def test_ctrl_c_leaves_the_run_alone(world: World) -> None:

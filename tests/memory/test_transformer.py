@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,25 +12,18 @@ from hypothesis import strategies as st
 from accuracy.lomo import ratios, table
 from accuracy.runs import cpu_runs, transformer_runs, vision_runs
 from accuracy.verdicts import verdicts
-from sagefit.job.memory_model import Sharding
-from sagefit.memory import GIB, Measured, Placement, Prediction, Transformer, Workload, bounds, predict
+from drawn import FSDP, ZERO, gpu, models, never_more, placements, workloads
+from sagefit.memory import GIB, Measured, Placement, Transformer, Workload, bounds
 from sagefit.memory.architecture import count_params
 from sagefit.memory.bounds import Bound
 from sagefit.memory.stacks import stacks_with
 
-ONE = Placement(1, 1, "A100")
 LLAMA_3B = Transformer(
     params=3_212_749_824, layers=28, hidden=3072, heads=24, kv_heads=8, head_dim=128, ffn=8192, vocab=128256, tied=True
 )
 TRAIN_3B = Workload(
     model=LLAMA_3B, precision="bf16", micro_batch=2, sequence_length=4096, stack="torchtune", loss="standard"
 )
-
-
-def gpu(workload: Workload, placement: Placement = ONE) -> Any:
-    prediction = predict(workload, placement)
-    assert isinstance(prediction, Prediction)
-    return prediction.gpu
 
 
 def test_llama_3b_by_hand() -> None:
@@ -103,69 +95,6 @@ def test_a_borrowed_bound_is_no_narrower_than_that_of_all_runs() -> None:
 
 
 # --- What must hold for any model --------------------------------------------------------------------------------
-
-
-@st.composite
-def models(draw: st.DrawFn) -> Transformer:
-    head_dim = draw(st.sampled_from([32, 64, 128]))
-    kv = draw(st.integers(1, 8))
-    heads = kv * draw(st.sampled_from([1, 2, 4]))
-    architecture = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
-    experts = draw(st.sampled_from([1, 1, 8]))
-    shape: dict[str, Any] = {
-        "layers": draw(st.integers(1, 48)),
-        "hidden": heads * head_dim,
-        "heads": heads,
-        "kv_heads": kv,
-        "head_dim": head_dim,
-        "ffn": draw(st.integers(64, 16384)),
-        "vocab": draw(st.integers(1000, 256000)),
-        "architecture": architecture,
-        "encoder_layers": draw(st.integers(1, 24)) if architecture == "encoder-decoder" else 0,
-        "gated": draw(st.booleans()),
-        "norm": draw(st.sampled_from(["rms", "layer"])),
-        "dropout": draw(st.booleans()),
-        "tied": draw(st.booleans()),
-        "head": draw(st.sampled_from(["lm", "classification"])),
-        "experts": experts,
-        "experts_per_token": 2 if experts > 1 else 1,
-        "position_bias": draw(st.booleans()),
-    }
-    model = Transformer(params=1, **shape)
-    return replace(model, params=count_params(model))
-
-
-@st.composite
-def workloads(draw: st.DrawFn) -> Workload:
-    sharding: Sharding = draw(st.sampled_from(["none", "zero1", "zero2", "zero3", *FSDP]))
-    return Workload(
-        model=draw(models()),
-        method=draw(st.sampled_from(["full", "lora", "qlora"])),
-        lora_rank=draw(st.integers(1, 256)),
-        precision=draw(st.sampled_from(["fp32", "fp16-mixed", "bf16-mixed", "bf16"])),
-        optimizer=draw(st.sampled_from(["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion"])),
-        micro_batch=draw(st.integers(1, 64)),
-        accumulation=draw(st.sampled_from([1, 1, 4])),
-        sequence_length=draw(st.integers(1, 16384)),
-        gradient_checkpointing=draw(st.booleans()),
-        attention=draw(st.sampled_from(["eager", "sdpa", "flash"])),
-        sharding=sharding,
-        stack=draw(st.sampled_from([*stacks_with(sharding), "unknown"])),
-        evaluation_batch=draw(st.sampled_from([None, 8])),
-    )
-
-
-ZERO: tuple[Sharding, ...] = ("zero1", "zero2", "zero3")
-FSDP: tuple[Sharding, ...] = ("fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard")
-placements = st.builds(Placement, st.sampled_from([1, 2]), st.sampled_from([1, 4, 8]))
-SLACK = 1e-6
-
-
-def never_more(less: Workload, more: Workload, where: Placement = ONE) -> None:
-    small, large = gpu(less, where), gpu(more, where)
-    differs = [name for name in vars(less) if getattr(less, name) != getattr(more, name)]
-    assert small.point <= large.point + SLACK, (differs, small, large)
-    assert small.upper <= large.upper + SLACK, (differs, small, large)
 
 
 @given(workloads(), placements)

@@ -39,7 +39,14 @@ CASES = {
     "loader": Case(
         "Loader workers that fill the host",
         "host_memory",
-        ("> ", "is killed by signal", "host memory of algo-1 over", "lost: ", "+  dataloader_num_workers: 2", NEXT),
+        (
+            "> ",
+            "is killed by signal",
+            "host memory of algo-1 over",
+            "without a checkpoint",
+            "+  dataloader_num_workers: 2",
+            NEXT,
+        ),
     ),
     "pair": Case(
         "One of two hosts dies, the other loses its peer",

@@ -200,6 +200,7 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
             err.print("the end of its log:")
             for line in lines:
                 err.print(Text(f"  {line}"), soft_wrap=True)
+        say(f"to see why, and what would have held it: {command('diagnose', run.name)}")
         _print_how_to_go_on(run, job_plan, "run")
         raise typer.Exit(FAILED)
 

@@ -17,7 +17,7 @@ from sagefit.explaining.tried import Remedy, remedies
 from sagefit.failures import Diagnosis, Excerpt
 from sagefit.job.source import text_of
 from sagefit.planning import JobPlan
-from sagefit.running import PROCESSING_LOGS, RunRecord, reports, tails
+from sagefit.running import PROCESSING_LOGS, RunRecord, reports, tails, view
 from sagefit.running.peaks import LARGEST, MEMORY_CLASSES, record_of
 from sagefit.running.records import AttemptRecord, StepRecord
 
@@ -33,6 +33,7 @@ class Explanation:
     memory: Timeline | None = None
     reached: str = ""
     saved: str = ""
+    lost: str = ""
     remedies: tuple[Remedy, ...] = ()
     record: Any = None
     """What the attempt measured, to be kept beside the job file."""
@@ -52,6 +53,7 @@ class Explanation:
             "memory": self.memory.as_json() if self.memory else None,
             "reached": self.reached or None,
             "saved": self.saved or None,
+            "lost": self.lost or None,
             "lost_seconds": attempt.lost_seconds if attempt else None,
             "lost_usd": attempt.lost_usd if attempt else None,
             "changes": [remedy.as_json() for remedy in self.remedies],
@@ -89,12 +91,20 @@ def _of_attempt(run: RunRecord, failed: AttemptRecord, plan: JobPlan | None, clo
         timeline(found, diagnosis.failure_class),
         reached(logs),
         reports.newest_checkpoint(found),
+        _lost(failed, saved=reports.has_saved(found)),
         record=measured,
     )
     if plan is None or (run.is_over and run.succeeded):  # it went on by itself
         return told
     also = JobPlan(plan.job, (measured,)) if measured else plan
     return replace(told, remedies=_remedies(run, Failed(also, failed, diagnosis.failure_class, bool(measured)), plan))
+
+
+def _lost(failed: AttemptRecord, *, saved: bool) -> str:
+    """The work that is lost, in words; nothing where that is not known."""
+    if failed.lost_seconds is None:
+        return ""
+    return view.lost(failed, saved=saved) or "less than a second of training"
 
 
 def _weighed(failed: AttemptRecord, diagnosis: Diagnosis, logs: dict[str, list[str]]) -> Diagnosis:

@@ -11,7 +11,6 @@ from sagefit.explaining.explanation import Explanation
 from sagefit.explaining.timeline import BLOCKS, PLAIN_BLOCKS, WIDTH, picture
 from sagefit.explaining.tried import Remedy
 from sagefit.failures import END, OF_GROWTH, ROOMY, Diagnosis, Excerpt
-from sagefit.running import view
 from sagefit.running.peaks import MEMORY_CLASSES
 
 CONFIDENCE = {"A": "A, certain", "B": "B, seen in public reports", "C": "C, only likely"}
@@ -53,8 +52,8 @@ def page(found: Explanation, run: str) -> Iterator[Text]:
         yield Text(f"reached: {found.reached}")
     if found.saved:
         yield Text(f"saved: {found.saved}")
-    if attempt and attempt.lost_seconds is not None:
-        yield Text(f"lost: {view.lost(attempt) or 'less than a second of training'}")
+    if found.lost:
+        yield Text(f"lost: {found.lost}")
     if attempt and attempt.routed_by:
         yield Text(f"the run took it for {attempt.routed_by}, by the failure reason alone")
     if attempt and attempt.growth:

@@ -26,6 +26,8 @@ Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "fsdp-shard-grad-o
 LoraTargets = Literal["attention", "all-linear"]
 Offload = Literal["none", "optimizer", "parameters"]
 Loss = Literal["default", "standard", "chunked", "fused"]
+Objective = Literal["supervised", "dpo", "orpo", "cpo", "kto", "reward", "grpo", "gkd"]
+Sampler = Literal["transformers", "vllm", "vllm-sleeping", "elsewhere"]
 Stack = Literal[
     "hf-trainer",
     "hf-liger",
@@ -189,6 +191,11 @@ class Memory(Fields):
     lora_targets: LoraTargets | None = None
     base_dtype: Literal["default", "fp32", "16-bit"] = "default"
     head: Literal["lm", "classification"] | None = None
+    objective: Objective = "supervised"
+    reference_model: bool | None = None
+    teacher_model: Annotated[str, Field(min_length=1)] | None = None
+    sampler: Sampler | None = None
+    sampler_share: Annotated[Number, Field(gt=0, le=0.95)] | None = None
     precision: Precision | None = None
     optimizer: Optimizer | None = None
     micro_batch: Batch | None = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sagefit.job.memory_model import (
     WITHOUT_FSDP,
     Memory,
+    Objective,
     Offload,
     Sharding,
     Stack,
@@ -46,6 +47,8 @@ def memory_problems(job: Job) -> Iterator[Problem]:
     if isinstance(memory.model, TabularModel):
         yield from _tabular(job, memory.model, memory)
     yield from _method(memory)
+    if "objective" in memory.model_fields_set:
+        yield from objective_problems(memory, memory.objective)
     if not _shards_as_told(job):
         yield from sharing_problems(memory.sharding, memory.cpu_offload, memory.stack)
     yield from _knobs(job, memory)
@@ -135,6 +138,30 @@ def _method(memory: Memory) -> Iterator[Problem]:
             "FlashAttention computes in fp16 and bf16 only, and precision is fp32",
             "set attention: sdpa, or precision: bf16-mixed",
         )
+
+
+_COMPARES = ("dpo", "kto", "grpo")
+_SAMPLES = ("grpo", "gkd")
+
+
+def objective_problems(memory: Memory, objective: Objective) -> Iterator[Problem]:
+    """Fields that only some objectives have, where ``objective`` is what is trained."""
+    only: dict[str, tuple[tuple[str, ...], str]] = {
+        "reference_model": (_COMPARES, "which compares with no copy of the model"),
+        "teacher_model": (("gkd",), "which has no teacher"),
+        "sampler": (_SAMPLES, "which samples no answers"),
+        "sampler_share": (_SAMPLES, "which samples no answers"),
+    }
+    for name, (having, why) in only.items():
+        if getattr(memory, name) is not None and objective not in having:
+            problem = f"objective is {objective}, {why}"
+            yield Problem(("memory", name), problem, f"remove it, or set objective: {' or '.join(having)}")
+    if memory.sampler_share is not None and memory.sampler in ("transformers", "elsewhere"):
+        problem = f"sampler is {memory.sampler}, and only vLLM takes a share of a GPU's memory"
+        yield Problem(("memory", "sampler_share"), problem, "remove it, or set sampler: vllm")
+    if objective == "reward" and memory.head == "lm":
+        problem = "objective is reward, which puts one value where a language model has its vocabulary"
+        yield Problem(("memory", "head"), problem, "remove it, or set another objective")
 
 
 def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:

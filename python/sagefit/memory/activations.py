@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sagefit.memory.objectives import loss_bytes
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.workload import Transformer, Workload
 
@@ -189,6 +190,8 @@ def logits(model: Transformer, workload: Workload, profile: StackProfile) -> flo
 def _logit_copies(model: Transformer, workload: Workload, profile: StackProfile) -> float:
     if model.head != "lm":
         return 0.0
+    if workload.objective != "supervised":
+        return _compared(loss_bytes(workload, profile), workload)
     if workload.loss == "fused":
         return min(profile.logits, PROFILES["hf-liger"].logits)
     if workload.loss == "chunked":
@@ -201,3 +204,10 @@ def _logit_copies(model: Transformer, workload: Workload, profile: StackProfile)
     copies = used.logits_checkpointed if workload.gradient_checkpointing else used.logits
     # In fp32 nothing is smaller: logits, log-softmax, and the gradient of each.
     return max(copies, 16.0) if workload.precision == "fp32" and copies >= STANDARD.logits_checkpointed else copies
+
+
+def _compared(copies: float, workload: Workload) -> float:
+    """Bytes of an objective's own loss, which a stack's usual loss does not replace."""
+    if workload.loss not in ("fused", "chunked"):
+        return copies
+    return min(copies, PROFILES["hf-liger" if workload.loss == "fused" else "torchtune"].logits)

@@ -65,6 +65,8 @@ def groups(workload: Workload) -> list[str]:
     if isinstance(model, Transformer):
         family = "encoder" if model.architecture == "encoder" else "decoder"
         method = f"{family}/{workload.method}"
+        if workload.objective != "supervised":
+            return [f"{method}/{workload.objective}", method, "transformer"]
         return [f"{method}/{workload.stack}", method, "transformer"]
     return []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sagefit.job.memory_model import Stack
-from sagefit.memory import activations, diffusion, transformer, vision
+from sagefit.memory import activations, diffusion, objectives, transformer, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.trace import tensor_phases
@@ -71,7 +71,8 @@ def _of_stack(model: Transformer, workload: Workload, placement: Placement, prof
     profile = replace(profile, step=0, old_torch=False)
     phases = transformer.tensor_phases(model, workload, placement, profile, gradients=False)
     towers = activations.towers(model, workload)
-    sizes = [workload.micro_batch * tower.length for tower in towers]
+    sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
+    sizes = [sequences * tower.length for tower in towers]
     masks = [tokens * _masks(model, workload, tower) for tokens, tower in zip(sizes, towers, strict=True)]
     layers = [
         tokens * activations.layer(model, workload, profile, tower) + mask

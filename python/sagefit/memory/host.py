@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from sagefit.job.memory_model import Stack
-from sagefit.memory import diffusion, tabular, vision
+from sagefit.memory import diffusion, objectives, tabular, vision
 from sagefit.memory.architecture import adapter_params
 from sagefit.memory.stacks import PROFILES, stacks_with
 from sagefit.memory.workload import GIB, Diffusion, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
@@ -105,7 +105,7 @@ def _cpu_process(workload: Workload, stack: Stack) -> float:
 def _evaluation(workload: Workload, placement: Placement, held: float) -> dict[str, float]:
     """A second loader with workers of its own, while those of training wait."""
     ranks = _ranks(workload, placement)
-    batch = _sample(workload) * (workload.evaluation_batch or 0)
+    batch = _sample(workload) * (workload.evaluation_batch or 0) * objectives.NEEDS[workload.objective].sequences
     ahead = workload.workers * max(1, workload.prefetch) + (PINNED if placement.gpus_per_host else 1)
     return {
         "evaluation workers": ranks * workload.workers * (WORKER + held),
@@ -121,7 +121,7 @@ def _ranks(workload: Workload, placement: Placement) -> int:
 
 
 def _batch(workload: Workload) -> float:
-    return workload.micro_batch * _sample(workload)
+    return workload.micro_batch * objectives.NEEDS[workload.objective].sequences * _sample(workload)
 
 
 def _sample(workload: Workload) -> float:
@@ -176,6 +176,8 @@ def _loaded(workload: Workload, placement: Placement, stack: Stack) -> float:
     if workload.method == "qlora" and copies == 1:
         one = min(one, SHARD)
     once = workload.stage == 3 and stack in LOADS_ONCE
+    if isinstance(workload.model, Transformer) and (second := objectives.frozen_model(workload.model, workload)):
+        one += second.params * _weight_bytes(workload, stack)
     return copies * one * (1 if once else _ranks(workload, placement))
 
 
@@ -188,6 +190,9 @@ def _offloaded(workload: Workload, placement: Placement, stack: Stack) -> float:
         # torchao's CPUOffloadOptimizer: parameters, gradients and two moments in the parameters' type, each rank.
         return _ranks(workload, placement) * 4 * _weight_bytes(workload, stack) * trained
     frozen = 2.0 * max(0.0, total - trained) if workload.cpu_offload == "parameters" else 0.0
+    if workload.cpu_offload == "parameters" and isinstance(workload.model, Transformer):
+        second = objectives.frozen_model(workload.model, workload)
+        frozen += 2.0 * second.params if second else 0.0
     return OFFLOAD_BUFFERS * (OFFLOAD[workload.cpu_offload] * trained + frozen) / placement.hosts
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from sagefit.catalog.instance_table import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob
@@ -97,8 +98,15 @@ def _peak(job: Job, record: Record, read: Callable[[Job, Mapping[str, object]], 
         workload = replace(read(job, record.hyperparameters), notes=())
     except SagefitError:
         return None
-    placement, died = Placement(record.instance_count, record.gpus_per_host, record.gpu), _OUTCOMES[record.outcome]
-    return Peak(record.training_job, workload, placement, record.gpu_gib, record.host_gib, died)
+    died = _OUTCOMES[record.outcome]
+    return Peak(record.training_job, workload, placement_of(record), record.gpu_gib, record.host_gib, died)
+
+
+def placement_of(record: Record) -> Placement:
+    """Where the attempt ran."""
+    instance = instances().get(record.instance_type)
+    known = Placement.on(instance).gpu_gib if instance else 0.0
+    return Placement(record.instance_count, record.gpus_per_host, record.gpu, known)
 
 
 def _from_peaks(workload: Workload, found: tuple[Peak, ...]) -> Workload:

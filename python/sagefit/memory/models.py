@@ -60,6 +60,27 @@ def resolve(job: Job) -> Resolved | None:
     return _measured(given)
 
 
+def teacher(job: Job, name: str, field: Key) -> Transformer | None:
+    """The decoder that GKD learns from, by its name or the path of its ``config.json``.
+
+    Raises SagefitError where ``memory.teacher_model`` names nothing known; a hyperparameter may name what only the
+    script can find, so None then.
+    """
+    preset, found = presets().get(name.lower()), None
+    if preset:
+        found = preset.model
+    elif path := _path(job, name):
+        model = _from_file(job, path, field).model
+        found = model if isinstance(model, Transformer) else None
+    if found is not None and found.architecture == "decoder":
+        return found
+    if field[0] != "memory":
+        return None
+    near = nearest(name, list(presets()), most=3)
+    knob = f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json"
+    raise job.refusal([Problem(field, f"no decoder is known as {name[:80]!r}, and no file lies there", knob)])
+
+
 def _measured(given: MeasuredModel) -> Resolved:
     return Resolved(Measured(host_gib=given.host_gib, gpu_gib=given.gpu_gib))
 
@@ -125,21 +146,21 @@ def _unknown(name: str, field: Key) -> Problem:
     )
 
 
-def _from_file(job: Job, path: Path) -> Resolved:
+def _from_file(job: Job, path: Path, field: Key = _FIELD) -> Resolved:
     try:
         if path.stat().st_size > _LARGEST_CONFIG:
-            raise job.refusal([Problem(_FIELD, f"{path} is too large for a configuration", "name a config.json")])
+            raise job.refusal([Problem(field, f"{path} is too large for a configuration", "name a config.json")])
         config = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(config, Mapping):
             raise hub_config.ConfigError("it holds no mapping")
         model, notes = hub_config.transformer(config)
     except hub_config.ConfigError as error:
         knob = "name a config.json of the Hugging Face Hub, or give the numbers with family: transformer"
-        raise job.refusal([Problem(_FIELD, f"{path}: {error}", knob)]) from error
+        raise job.refusal([Problem(field, f"{path}: {error}", knob)]) from error
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not JSON in UTF-8"
         knob = "paths are relative to the job file"
-        raise job.refusal([Problem(_FIELD, f"{path} cannot be read: {reason}", knob)]) from error
+        raise job.refusal([Problem(field, f"{path} cannot be read: {reason}", knob)]) from error
     method = job.memory.method if job.memory else "full"
     if method != "qlora" and hub_config.is_4_bit(config):
         notes.append(f"config.json: its 4-bit quantization_config is ignored, as memory.method is {method}, not qlora")

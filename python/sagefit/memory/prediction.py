@@ -101,6 +101,8 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
             notes.append("checkpointing is selective, torchtitan's default; memory.gradient_checkpointing: full is not")
         if model.architecture == "encoder-decoder" and workload.encoder_length is None:
             notes.append("input and output are as long as sequence_length")
+    if isinstance(model, Traced) and workload.objective != "supervised":
+        notes.append("a trace counts what its function does; a second model or a sampler beside it is not counted")
     if workload.accumulation > 1:
         notes.append(f"gradients are kept over {workload.accumulation} micro-batches; activations are those of one")
     if not isinstance(model, Tabular) and workload.ranks(placement) > 1 and workload.sharding == "none":

@@ -7,15 +7,18 @@ changes a hyperparameter, the value of the attempt counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from sagefit.job import Job
-from sagefit.job.memory_model import Checkpointing, Loader, Memory, TabularModel
-from sagefit.job.memory_rules import sharing_problems
+from sagefit.job.memory_model import Checkpointing, Loader, Memory, Objective, TabularModel
+from sagefit.job.memory_rules import objective_problems, sharing_problems
 from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS
 from sagefit.job.problem import Problem
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
-from sagefit.memory.models import Resolved, resolve
+from sagefit.memory.models import Resolved, resolve, teacher
+from sagefit.memory.objectives import NEEDS, SHARE
 from sagefit.memory.peaks import Record
 from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
@@ -69,6 +72,12 @@ def described(job: Job, hyperparameters: Mapping[str, object] | None = None) -> 
 
 def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | None) -> Workload:
     model = resolved.model if resolved else None
+    objective: Objective = told.get("objective")
+    if objective != "supervised" and model is not None:
+        if not isinstance(model, Transformer) or model.architecture != "decoder":
+            reader.problems.append(_unknown_objective(told, objective))
+        elif objective == "reward":
+            model = replace(model, head="classification")
     batch = reader.number("micro_batch", memory.micro_batch, most=_MOST_BATCH)
     length = _length(reader, memory, resolved)
     method = told.get("method")
@@ -114,6 +123,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         stack=told.get("stack"),
         loss=memory.loss,
         base_dtype=memory.base_dtype,
+        **_compared(reader, told, objective, method),
         workers=workers,
         prefetch=_or(reader.number("prefetch", loader.prefetch, least=0, most=10_000), 2),
         sample_bytes=loader.sample_bytes,
@@ -125,6 +135,55 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         hugging_face=reader.job.image.framework == "huggingface",
         notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes, *told.notes),
     )
+
+
+def _compared(reader: Reader, told: Told, objective: Objective, method: str) -> dict[str, Any]:
+    """Fields of the workload that say what an objective has beside the model."""
+    needs, memory = NEEDS[objective], reader.memory
+    if "objective" not in memory.model_fields_set:
+        reader.problems += objective_problems(memory, objective)
+    if objective == "supervised":
+        return {}
+    given = told.get("reference_model") if needs.reference else None
+    reference = needs.reference and (method == "full" if given is None else given)
+    if needs.reference and given is None:
+        told.notes.append(
+            f"{objective} compares with a frozen copy of the model; memory.reference_model: false if there is none"
+            if reference
+            else f"{objective} compares with the model without its adapters, so there is no copy of it"
+        )
+    sampler = (told.get("sampler") or "transformers") if needs.samples else "elsewhere"
+    share = (told.get("sampler_share") or SHARE) if sampler.startswith("vllm") else 0.0
+    if needs.samples and sampler == "transformers":
+        told.notes.append("answers are sampled by the model itself; memory.sampler names vllm, or elsewhere")
+    if share and not told.says("sampler_share") and memory.sampler_share is None:
+        told.notes.append(f"vLLM takes {SHARE:.0%} of a GPU's memory; memory.sampler_share says another share")
+    return {
+        "objective": objective,
+        "reference": reference,
+        "teacher": _teacher(reader, told) if objective == "gkd" else None,
+        "sampler": sampler,
+        "sampler_share": share,
+    }
+
+
+def _teacher(reader: Reader, told: Told) -> Transformer | None:
+    name = told.get("teacher_model")
+    if name is None:
+        told.notes.append("the teacher is taken as large as the model; memory.teacher_model names it")
+        return None
+    written = reader.memory.teacher_model is not None
+    found = teacher(reader.job, name, ("memory", "teacher_model") if written else ("hyperparameters", "teacher_model"))
+    if found is None:
+        told.notes.append(f"no teacher is known as {name[:80]!r}, so it is taken as large as the model")
+    return found
+
+
+def _unknown_objective(told: Told, objective: str) -> Problem:
+    told_by = told.place("objective")
+    problem = f"what {objective} of a model that is no decoder needs is not known"
+    knob = "give measured peaks (family: measured) without it, or objective: supervised"
+    return Problem(told_by or ("memory", "objective"), problem, knob)
 
 
 def _length(reader: Reader, memory: Memory, resolved: Resolved | None) -> int:

@@ -18,14 +18,25 @@ import yaml
 
 from sagefit.job import Job
 from sagefit.job.key import Key, dotted
-from sagefit.job.memory_model import Memory
+from sagefit.job.memory_model import Memory, Objective
 from sagefit.job.memory_rules import ACCELERATE
 from sagefit.job.problem import Problem
 from sagefit.memory.stacks import PROFILES
-from sagefit.memory.values import flag, text, whole
+from sagefit.memory.values import flag, share, text, whole
 
 _LONGEST = 100_000
 """Bytes of a configuration; real ones have a hundredth."""
+# Words of ms-swift and LLaMA-Factory. SimPO is a loss of TRL's CPO.
+_OBJECTIVES: dict[str, Objective] = {
+    **dict.fromkeys(("sft", "pt"), "supervised"),
+    **dict.fromkeys(("cpo", "simpo"), "cpo"),
+    **dict.fromkeys(("rm", "reward"), "reward"),
+    "dpo": "dpo",
+    "orpo": "orpo",
+    "kto": "kto",
+    "grpo": "grpo",
+    "gkd": "gkd",
+}
 _LIGER = ("use_liger_kernel", "use_liger")
 # FSDP's ShardingStrategy, by name and by number, as words of TrainingArguments and of Accelerate.
 _STRATEGIES = {
@@ -63,6 +74,10 @@ class Told:
     def says(self, field: str) -> bool:
         """Whether another place than the memory block says what ``field`` is."""
         return field in self._said
+
+    def place(self, field: str) -> Key | None:
+        """Where another place than the memory block says what ``field`` is; None where none does."""
+        return self._said[field].place if field in self._said else None
 
     def get(self, field: str) -> Any:
         """The value of ``field``: that of the memory block, or what the script is told where the block says nothing."""
@@ -104,6 +119,7 @@ class Told:
             if found := self._hyperparameter(name):
                 yield from self._accelerate_file(*found)
         yield from self._method()
+        yield from self._objective()
         yield from self._kernels()
 
     def _hyperparameter(self, name: str) -> tuple[Key, object] | None:
@@ -228,6 +244,38 @@ class Told:
         off = peft is not None and flag(peft[1]) is False
         if rank and whole(rank[1]) and not off and "method" not in self._memory.model_fields_set:
             yield Said("method", "lora", rank[0], text(rank[1]))
+
+    def _objective(self) -> Iterator[Said]:
+        """ms-swift's ``rlhf_type``, LLaMA-Factory's ``stage``, and TRL's arguments for references and vLLM."""
+        for name in ("rlhf_type", "stage"):
+            found = self._hyperparameter(name)
+            if found and text(found[1]) in _OBJECTIVES:
+                yield Said("objective", _OBJECTIVES[text(found[1])], found[0], text(found[1]))
+            elif found and (name == "rlhf_type" or text(found[1]) == "ppo"):
+                self.notes.append(f"{dotted(found[0])}: what {text(found[1])[:40]!r} needs is not known to the planner")
+        before, beta = self._hyperparameter("precompute_ref_log_probs"), self._hyperparameter("beta")
+        if before and flag(before[1]):
+            yield Said("reference_model", False, before[0], text(before[1]))
+        if beta and text(beta[1]) in ("0", "0.0") and self._objective_now() == "grpo":
+            yield Said("reference_model", False, beta[0], text(beta[1]))
+        used = self._hyperparameter("use_vllm")
+        if used and flag(used[1]):
+            mode, sleeps = self._hyperparameter("vllm_mode"), self._hyperparameter("vllm_enable_sleep_mode")
+            asleep = self._hyperparameter("sleep_level")
+            sleeping = (sleeps and flag(sleeps[1])) or (asleep and whole(asleep[1]))
+            inside = mode is not None and text(mode[1]) == "colocate"
+            sampler = ("vllm-sleeping" if sleeping else "vllm") if inside else "elsewhere"
+            yield Said("sampler", sampler, (mode or used)[0], text((mode or used)[1]))
+            of_gpu = self._hyperparameter("vllm_gpu_memory_utilization")
+            if of_gpu and inside and share(of_gpu[1]):
+                yield Said("sampler_share", share(of_gpu[1]), of_gpu[0], text(of_gpu[1]))
+        for name in ("teacher_model", "teacher_model_name_or_path"):
+            if found := self._hyperparameter(name):
+                yield Said("teacher_model", str(found[1]), found[0], text(found[1]))
+
+    def _objective_now(self) -> str:
+        said = self._hyperparameter("rlhf_type")
+        return _OBJECTIVES.get(text(said[1]), "") if said else self._memory.objective
 
     def _kernels(self) -> Iterator[Said]:
         found = next(filter(None, map(self._hyperparameter, _LIGER)), None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sagefit.job.memory_model import Stack
-from sagefit.memory import activations
+from sagefit.memory import activations, objectives
 from sagefit.memory.architecture import adapter_params, embedding_params
 from sagefit.memory.overhead import peak, with_overhead
 from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
@@ -70,21 +70,29 @@ def tensor_phases(
     ``gradients`` says that gradients of activations count, of those that live at once.
     """
     state = model_state(workload, placement, profile, sizes(model, workload, profile))
-    logits = activations.logits(model, workload, profile) * workload.micro_batch * workload.sequence_length
+    sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
+    logits = activations.logits(model, workload, profile) * sequences * workload.sequence_length
     saved = _Saved.of(model, workload, profile, gradients=gradients)
     # What is kept of an earlier micro-batch, or by design, is there in the forward pass already.
-    held = workload.accumulation > 1 or profile.old_torch or profile.main_gradients
-    old = state.gradients if held else 0.0
+    always = state.gradients if profile.old_torch or profile.main_gradients else 0.0
+    old = state.gradients if workload.accumulation > 1 else always
 
     # DistributedDataParallel keeps its buckets; a sharded engine has them while gradients travel.
     kept, travelling = (state.buckets, 0.0) if workload.sharding == "none" else (0.0, state.buckets)
-    base = {"weights": state.weights, "optimizer": state.optimizer, "communication": kept}
+    sampler = objectives.sampler_bytes(workload, placement)
+    base = {
+        "weights": state.weights,
+        "optimizer": state.optimizer,
+        "communication": kept,
+        "second model": objectives.frozen_bytes(model, workload, placement, profile),
+        "sampler": 0.0 if workload.sampler == "vllm-sleeping" else sampler,
+    }
     # Forward ends with all activations and the loss.
     forward = base | {
         "gradients": old,
         "activations": saved.kept,
         "logits": logits,
-        "temporaries": state.cast_copies,
+        "temporaries": state.cast_copies + _read_only(model, workload, profile),
         "communication": kept + state.gathered,
     }
     # Backward starts with all activations and old gradients, and ends with one layer's and all gradients.
@@ -93,12 +101,18 @@ def tensor_phases(
     end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.live}
     backward = max(start, end, key=lambda parts: sum(parts.values()))
     phases = {
-        "load": {"weights": state.weights, "temporaries": state.load},
+        "load": {"weights": state.weights, "temporaries": state.load, "second model": base["second model"]},
         "forward": forward,
         "backward": backward | {"communication": kept + state.gathered + travelling},
         "step": base | {"gradients": state.gradients, "temporaries": state.step},
         "checkpoint": base | {"communication": kept + state.gathered},
     }
+    if workload.sampler == "transformers":
+        # GRPO samples before the first of the micro-batches, GKD before each.
+        present = always if workload.objective == "grpo" else old
+        phases["sampling"] = base | {"gradients": present} | objectives.sampling(model, workload, profile)
+    elif workload.sampler == "vllm-sleeping":
+        phases["sampling"] = base | {"sampler": sampler}
     if workload.evaluation_batch is not None:
         phases["evaluation"] = base | _evaluation(model, workload, profile, state)
     return phases
@@ -122,7 +136,7 @@ class _Saved:
         each = activations.selective if selective else activations.layer_input
         towers = activations.towers(model, workload)
         for tower in towers:
-            tokens = workload.micro_batch * tower.length
+            tokens = workload.micro_batch * objectives.NEEDS[workload.objective].sequences * tower.length
             layer = activations.layer(model, workload, profile, tower) * tokens
             whole += layer * tower.layers
             kept += min(layer, each(model, workload, profile) * tokens) * tower.layers
@@ -136,9 +150,21 @@ class _Saved:
         return _Saved(kept, min(whole, kept + last), last, live, 1 / sum(tower.layers for tower in towers))
 
 
+def _read_only(model: Transformer, workload: Workload, profile: StackProfile) -> float:
+    """Activations of the second model: one layer's at a time, as nothing is kept for backward."""
+    second = objectives.frozen_model(model, workload)
+    if second is None:
+        return 0.0
+    sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
+    return max(
+        activations.layer(second, workload, profile, tower) * sequences * tower.length
+        for tower in activations.towers(second, workload)
+    )
+
+
 def _evaluation(model: Transformer, workload: Workload, profile: StackProfile, state: State) -> dict[str, float]:
     """Without gradients one layer's activations live at a time; logits and their fp32 copy are kept."""
-    batch = workload.evaluation_batch or 0
+    batch = (workload.evaluation_batch or 0) * objectives.NEEDS[workload.objective].sequences
     tokens = batch * workload.sequence_length
     layers = [(activations.layer(model, workload, profile, t), t.length) for t in activations.towers(model, workload)]
     return {

@@ -22,6 +22,15 @@ def whole(raw: object) -> int | None:
     return int(value) if value.is_integer() else None
 
 
+def share(raw: object) -> float | None:
+    """``raw`` as a share above 0 and below 1, None if it is none."""
+    try:
+        value = float(raw) if isinstance(raw, (int, float, str)) else 0.0
+    except (ValueError, OverflowError):
+        return None
+    return value if 0 < value < 1 else None
+
+
 def flag(raw: object) -> bool | None:
     """``raw`` as a boolean, None if it is none."""
     return _FLAGS.get(text(raw))

@@ -8,14 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sagefit.catalog.instance_table import Instance
 from sagefit.job.memory_model import (
     Attention,
     LoraTargets,
     Loss,
     Method,
+    Objective,
     Offload,
     Optimizer,
     Precision,
+    Sampler,
     Sharding,
     Stack,
 )
@@ -143,11 +146,23 @@ Model = Transformer | Vision | Diffusion | Tabular | Measured | Traced
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a workload runs: hosts, GPUs of each, and the GPU's model as the instance catalog names it."""
+    """Where a workload runs: hosts, GPUs of each, the GPU's model as the instance catalog names it, and its memory.
+
+    ``gpu_gib`` counts only for software that takes a share of it; 0 where it is not known.
+    """
 
     hosts: int = 1
     gpus_per_host: int = 0
     gpu: str = ""
+    gpu_gib: float = 0.0
+
+    @classmethod
+    def on(cls, instance: Instance, hosts: int = 1) -> Placement:
+        """``hosts`` instances of one type."""
+        if not instance.gpu_count:
+            return cls(hosts)
+        gib = instance.usable_gpu_gib or instance.accelerator_memory_gib or 0.0
+        return cls(hosts, instance.gpu_count, instance.accelerator, gib)
 
     @property
     def gpus(self) -> int:
@@ -164,8 +179,10 @@ class Workload:
     decoder sees ``sequence_length`` tokens. ``checkpointing`` says which kind gradient checkpointing is.
     ``frees_at_once`` says that malloc is told to give memory back to the kernel as soon as it is freed,
     ``expandable_segments`` that torch's allocator is told to grow segments, ``hugging_face`` that the process loads
-    Hugging Face's libraries, whatever the stack. ``notes`` are assumptions made while reading, for the reader of the
-    result. ``peaks`` were measured in earlier runs of the job.
+    Hugging Face's libraries, whatever the stack. ``reference`` says that a frozen copy of the model is on each GPU,
+    ``teacher`` is that of ``objective`` gkd (None: the model's own numbers), ``sampler_share`` what vLLM takes of a
+    GPU's memory. ``notes`` are assumptions made while reading, for the reader of the result. ``peaks`` were measured
+    in earlier runs of the job.
     """
 
     model: Model | None
@@ -187,6 +204,11 @@ class Workload:
     stack: Stack = "unknown"
     loss: Loss = "default"
     base_dtype: Literal["default", "fp32", "16-bit"] = "default"
+    objective: Objective = "supervised"
+    reference: bool = False
+    teacher: Transformer | None = None
+    sampler: Sampler = "elsewhere"
+    sampler_share: float = 0.0
     workers: int = 0
     prefetch: int = 2
     sample_bytes: int | None = None

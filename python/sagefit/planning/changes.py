@@ -24,7 +24,8 @@ ELSEWHERE = ("sharding", "type", "instances")
 
 _WITHOUT_QLORA = ("tensorflow", "megatron", "torchtitan")
 _SPELT = {"adamw-8bit": "adamw_bnb_8bit", "flash": "flash_attention_2", "bf16-mixed": "bf16"}
-_KNOBS = {"dataset_in_memory": "in_memory"}  # fields of a workload that a job file names otherwise
+# Fields of a workload that a job file names otherwise.
+_KNOBS = {"dataset_in_memory": "in_memory", "reference": "reference_model"}
 _BLOCKS = {"workers": "loader", "prefetch": "loader", "in_memory": "dataset"}
 
 
@@ -73,14 +74,22 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
         if now.method == "lora" and now.base_dtype == "default" and now.precision != "fp32":
             text = "memory.base_dtype: 16-bit, and torch_dtype=torch.bfloat16 where the script loads the model"
             yield Change("base", text, {"base_dtype": "16-bit"})
-        if now.stack == "hf-trainer":
+        if now.reference and now.objective == "dpo":
+            text = "memory.reference_model: false, and precompute_ref_log_probs in the script"
+            yield Change("reference", text, {"reference": False})
+        if now.sampler == "vllm":
+            text = "memory.sampler: vllm-sleeping, and vllm_enable_sleep_mode in the script"
+            yield Change("sampler", text, {"sampler": "vllm-sleeping"})
+        if now.stack == "hf-trainer" and now.objective == "supervised":
             yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
     if isinstance(now.model, Diffusion):
         yield from _encoders(now.model)
     if isinstance(now.model, Transformer | Diffusion):
         for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
             if method != "qlora" or (transformer and now.stack not in _WITHOUT_QLORA):
-                yield Change("method", f"memory.method: {method}", {"method": method})
+                # The model with its adapters switched off is the reference.
+                without = {"reference": False} if now.reference else {}
+                yield Change("method", f"memory.method: {method}", {"method": method, **without})
         yield from _sharding(job, now)
     if transformer and now.sequence_length > 1:
         text = say("sequence_length", now.sequence_length // 2)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from sagefit.catalog.instance_table import Instance, instances
 from sagefit.catalog.prices import REFERENCE_REGION, Price, price
 from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
+from sagefit.memory.objectives import as_placed
 from sagefit.planning.candidate import (
     HEAD_ROOM,
     MOST_INSTANCES,
@@ -95,9 +96,9 @@ def candidates(
             continue
         instance = offers[name].instance
         for count in _counts(instance_count, instance, workload) if automatic else (instance_count,):
-            placement = Placement(count, instance.gpu_count, instance.accelerator if instance.gpu_count else "")
+            placement = Placement.on(instance, count)
             # Of vision models, memory without tensors was measured for each GPU; all else depends on their number.
-            alike = placement if isinstance(workload.model, Vision) else replace(placement, gpu="")
+            alike = placement if isinstance(workload.model, Vision) else as_placed(workload, placement)
             if alike not in predictions:
                 predictions[alike] = predict(workload, alike)
             found.append(_candidate(offers[name], workload, placement, predictions[alike], head_room, spot, permitted))

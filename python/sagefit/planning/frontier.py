@@ -19,7 +19,7 @@ from sagefit.planning.choose import Candidate, choose
 from sagefit.planning.market import choices, one
 
 #: Kinds of changes after which the same is learnt, but for rounding: how it is computed is changed, not what.
-KEEPING = ("type", "base", "attention", "stack", "checkpointing", "batch", "workers", "dataset")
+KEEPING = ("type", "base", "attention", "stack", "checkpointing", "batch", "workers", "dataset", "reference", "sampler")
 #: Kinds after which nearly the same is learnt, and kinds after which something else is.
 NEARLY = ("precision", "optimizer", "encoders")  # encoded once, an image is cropped and flipped once
 CHANGING = (*NEARLY, "method", "length", "model")

@@ -31,8 +31,7 @@ def _expected(attempt: AttemptRecord, plan: JobPlan) -> AttemptRecord:
         workload = replace(plan.workload(attempt.hyperparameters), peaks=())
     except SagefitError:  # it ran with what today's job file contradicts
         return attempt
-    gpu = instance.accelerator if instance.gpu_count else ""
-    prediction = predict(workload, Placement(attempt.instance_count, instance.gpu_count, gpu))
+    prediction = predict(workload, Placement.on(instance, attempt.instance_count))
     if prediction is None:
         return attempt
     return replace(

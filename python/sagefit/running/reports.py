@@ -87,6 +87,12 @@ def lost_seconds(reports: Sequence[Report], *, kept: bool) -> float | None:
     return round(max(0.0, max(float(report.get("seconds") or 0.0) for report in told) - max(saved)), 1)
 
 
+def has_saved(reports: Sequence[Report]) -> bool:
+    """Whether any host wrote a checkpoint while it trained; true where no report tells."""
+    told = [report["checkpoints"] for report in reports if isinstance(report.get("checkpoints"), dict)]
+    return not told or any(each.get("saved_seconds") is not None for each in told)
+
+
 def has_model(reports: Sequence[Report]) -> bool:
     """Whether any host left files for the model; true where no report tells."""
     told = [report["model"] for report in reports if isinstance(report.get("model"), dict)]

@@ -81,13 +81,17 @@ def story(record: RunRecord) -> Iterator[Text]:
             yield Text(f"  next: {attempt.next_step}")
 
 
-def lost(attempt: AttemptRecord) -> str:
-    """The work that a failed attempt had done since its last checkpoint; nothing where that is not known, or little."""
+def lost(attempt: AttemptRecord, *, saved: bool = True) -> str:
+    """The work that a failed attempt had done since its last checkpoint; nothing where that is not known, or little.
+
+    ``saved`` tells whether it wrote one at all.
+    """
     if attempt.lost_seconds is None or attempt.lost_seconds < 1:
         return ""
     about = "~" if attempt.usd is None else ""
     price = f", {about}{attempt.lost_usd:.4f} USD" if attempt.lost_usd is not None else ""
-    return f"{duration(attempt.lost_seconds)} of training after its last checkpoint{price}"
+    since = "after its last checkpoint" if saved else "without a checkpoint"
+    return f"{duration(attempt.lost_seconds)} of training {since}{price}"
 
 
 def _predicted(attempt: AttemptRecord) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from sagefit.catalog import instances, price
 from sagefit.errors import SagefitError
-from sagefit.memory import Measured, Placement, Prediction, predict
+from sagefit.memory import Measured, Prediction, predict
+from sagefit.memory.learned import placement_of
 from sagefit.memory.peaks import Record, load
 from sagefit.planning import JobPlan, PlannedAttempt
 from sagefit.planning.choose import Candidate, choose
@@ -97,7 +98,7 @@ def _predicted(plan: JobPlan, record: Record) -> Prediction | None:
         workload = replace(plan.workload(record.hyperparameters), peaks=())
     except SagefitError:  # it ran with what today's job file contradicts
         return None
-    return predict(workload, Placement(record.instance_count, record.gpus_per_host, record.gpu))
+    return predict(workload, placement_of(record))
 
 
 def cheaper(plan: JobPlan, attempts: Sequence[PlannedAttempt], region: str) -> Saving | None:

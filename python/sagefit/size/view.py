@@ -135,6 +135,7 @@ def _workload(workload: Workload) -> str:
     said = [_model(workload)]
     if isinstance(workload.model, Transformer | Vision | Diffusion | Traced):
         said += [workload.method if workload.method == "full" else f"{workload.method} of rank {workload.lora_rank}"]
+        said += [] if workload.objective == "supervised" else [workload.objective]
         said += [workload.precision, workload.optimizer]
         said += [f"micro-batch {workload.micro_batch}, accumulation {workload.accumulation}"]
         said += [f"sequence length {workload.sequence_length}"] if isinstance(workload.model, Transformer) else []
