@@ -108,12 +108,21 @@ def _other_run(row: dict[str, str]) -> Run:
     )
 
 
+def _seen(row: dict[str, str]) -> dict[str, Any]:
+    """What a vision-language model saw: patches of 14 pixels, four of which are one token of a square image.
+
+    Adapters on attention alone do not reach the tower of Qwen2.5-VL, whose queries, keys and values are one layer.
+    """
+    if row["kind"] != "vision-language":
+        return {}
+    tokens = (int(row["image_size"]) // 28) ** 2
+    return {"image_tokens": tokens, "vision_tower": "trained" if row["lora_targets"] == "all-linear" else "frozen"}
+
+
 def unsaid(row: dict[str, str]) -> str:
     """Why a job file cannot describe a row of ``gpu.csv``; empty where it can."""
     if row["kind"] == "diffusion" and not diffusion.known(row["model"]):
         return "denoisers that could not be traced"
-    if row["kind"] == "vision-language":
-        return "vision-language models"
     return ""
 
 
@@ -154,6 +163,7 @@ def _gpu_run(number: int, row: dict[str, str]) -> Run:
             **common,
             **_values(row, int, "sequence_length", "lora_rank", "world_size"),
             **_values(row, str, "method", "lora_targets", "base_dtype", "attention"),
+            **_seen(row),
             expandable_segments=row["allocator"] == "expandable",
         )
     ranks = int(row["world_size"])

@@ -28,8 +28,8 @@ BOUNDS = ROOT / "python" / "sagefit" / "memory" / "bounds.json"
 # Runs that were collected with those of others.csv and that a job file cannot describe.
 UNDESCRIBED = {
     "of denoisers that are not known, or have weights of 8 bits": 77,
-    "of preference and reinforcement learning of vision-language models, or with tensor parallelism": 12,
-    "of vision-language models": 13,
+    "of preference and reinforcement learning with tensor parallelism, or with what else is not known": 7,
+    "of vision-language models that also hear, or with tensor parallelism": 9,
     "whose sequence length or checkpointing is not published": 9,
     "with tensor or sequence parallelism": 8,
     "of YOLOv5 with masks": 6,
@@ -255,18 +255,18 @@ Published peaks with a known configuration, and runs of this project's own. `mak
 
 The hardest question, and the one that a new job asks: {others_runs} runs of {others_sources} sources that nothing was
 made with, each described in the words of a job file by somebody who had not built the planner; those of diffusion
-models, YOLO, SegFormer and preference training were described by its builders, from the scripts and configurations
-that ran ([tests/accuracy/others.csv](../tests/accuracy/others.csv)).
+models, YOLO, SegFormer, preference training and vision-language models were described by its builders, from the scripts
+and configurations that ran ([tests/accuracy/others.csv](../tests/accuracy/others.csv)).
 (Those of FSDP are `zero3` in what was said first: a job file had no other word.)
 *First* is what the planner said of them before anybody had looked at a row (2026-11-27, diffusion models, YOLO,
-SegFormer and preference training 2026-11-28, [first_sight.csv](../tests/accuracy/first_sight.csv)); *now* is what it
-says today. The terms that were added in between came from
-[this project's own runs on a GPU](#this-projects-own-runs-on-a-gpu) and from traces.
+SegFormer, preference training and vision-language models 2026-11-28,
+[first_sight.csv](../tests/accuracy/first_sight.csv)); *now* is what it says today. The terms that were added in
+between came from [this project's own runs on a GPU](#this-projects-own-runs-on-a-gpu) and from traces.
 Three of YOLOv8's rows had been looked at while its loss was traced, and the number of boxes was raised then, from 60 to
 120, by what four joined images of COCO hold at most; it moves these rows by 1 to 4 %. MMDetection's batch norms, which
 keep their input, were traced after its rows had been predicted 15 to 30 % low with torchvision's. The peaks of the
-seven runs of preference training were known while the losses were traced, and no figure came from them. Six of the
-seven have the script's cap as their length, although their data are shorter.
+runs of preference training and of vision-language models were known while their losses and towers were described, and
+no figure came from them. Most have the script's cap as their length, although their data are shorter.
 
 {collected}
 
@@ -282,7 +282,7 @@ start with 16.4 GiB where LoRA's start with 12.9: the denoiser was in fp32. Its 
 unused, which `unloaded` says as if they had encoded; with checkpointing and one video this makes the point 19 % high.
 
 As a mean over sources, median error and share above the bound were {others_first} at first sight.
-Now they are {others_now}. The same runs by what is trained; sharded runs are FSDP, but for the eleven of ms-swift,
+Now they are {others_now}. The same runs by what is trained; sharded runs are FSDP, but for those of ms-swift,
 which are DeepSpeed's ZeRO:
 
 {others_classes}

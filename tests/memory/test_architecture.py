@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -297,10 +298,85 @@ def test_a_config_reads_as_its_preset(name: str, config: dict[str, Any]) -> None
             assert getattr(model, field) == getattr(known, field), field
 
 
-def test_a_multimodal_config_is_read_for_its_text() -> None:
-    model, notes = transformer({"model_type": "llava", "text_config": LLAMA, "vision_config": {"hidden_size": 1024}})
-    assert model.params == pytest.approx(6_738_415_616)
-    assert "text_config" in notes[0]
+CLIP = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+QWEN_VL = {
+    "model_type": "qwen2_5_vl",
+    "hidden_size": 2048,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "tie_word_embeddings": True,
+    "vocab_size": 151936,
+    "vision_config": {
+        "model_type": "qwen2_5_vl",
+        "depth": 32,
+        "hidden_size": 1280,
+        "num_heads": 16,
+        "intermediate_size": 3420,
+        "spatial_merge_size": 2,
+    },
+}
+QWEN2_VL = {
+    **QWEN_VL,
+    "model_type": "qwen2_vl",
+    "hidden_size": 1536,
+    "intermediate_size": 8960,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 12,
+    "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4}
+    | {"spatial_merge_size": 2},
+}
+SIGLIP = {"hidden_size": 1152, "num_hidden_layers": 27, "num_attention_heads": 16, "intermediate_size": 4304}
+GEMMA = {
+    "model_type": "gemma3",
+    "mm_tokens_per_image": 256,
+    "text_config": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "vocab_size": 262208,
+    },
+    "vision_config": {**SIGLIP, "image_size": 896, "patch_size": 14},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("llava-hf/llava-1.5-7b-hf", {"text_config": {**LLAMA, "vocab_size": 32064}, "vision_config": CLIP}),
+        ("qwen/qwen2.5-vl-3b-instruct", QWEN_VL),
+        ("qwen/qwen2-vl-2b-instruct", QWEN2_VL),
+        ("google/gemma-3-4b-pt", GEMMA),
+    ],
+)
+def test_a_config_of_a_model_that_sees_reads_as_its_preset(name: str, config: dict[str, Any]) -> None:
+    model, notes = transformer(config)
+    known = presets()[name].model
+    assert notes == []
+    assert model.params == pytest.approx(known.params, rel=0.005)
+    assert model.tower is not None
+    assert known.tower is not None
+    assert replace(model.tower, params=0) == replace(known.tower, params=0)
+    assert model.tower.params == pytest.approx(known.tower.params, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "seeing",
+    [{"vision_config": {"hidden_size": 1024}}, {"visual": {"width": 1664}}, {"mm_vision_tower": "openai/clip"}],
+)
+def test_a_model_that_sees_in_other_terms_is_not_answered_as_one_that_reads(seeing: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="not known"):
+        transformer({**LLAMA, **seeing})
+
+
+def test_what_hears_is_said_not_to_be_counted() -> None:
+    _, notes = transformer({"text_config": LLAMA, "audio_config": {"d_model": 1280}})
+    assert notes == ["config.json: audio_config not counted"]
 
 
 def test_a_family_that_nobody_knows_is_read_like_a_llama_and_said_so() -> None:

@@ -202,6 +202,8 @@ class Memory(Fields):
     accumulation: Batch | None = None
     evaluation_batch: Batch | None = None
     sequence_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    image_tokens: Annotated[int, Field(ge=0, le=100_000_000)] | None = None
+    vision_tower: Literal["frozen", "trained"] | None = None
     gradient_checkpointing: Checkpointing | None = None
     attention: Attention | None = None
     loss: Loss = "default"

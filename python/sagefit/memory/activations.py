@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sagefit.memory.objectives import loss_bytes
 from sagefit.memory.stacks import PROFILES, StackProfile
-from sagefit.memory.workload import Transformer, Workload
+from sagefit.memory.workload import Transformer, VisionTower, Workload
 
 STANDARD = StackProfile()
 
@@ -23,19 +23,52 @@ def element_size(workload: Workload) -> int:
 
 @dataclass(frozen=True)
 class Tower:
-    """Layers that see sequences of one length: a decoder, or an encoder. ``other`` is the length that it attends to."""
+    """Layers that see sequences of one length: a decoder, or an encoder. ``other`` is the length that it attends to.
+
+    ``model`` has the numbers of these layers.
+    """
 
     layers: int
     length: int
+    model: Transformer
     other: int = 0
 
 
 def towers(model: Transformer, workload: Workload) -> list[Tower]:
-    """The decoder (or the encoder of an encoder), and what an encoder-decoder has besides."""
+    """The decoder (or the encoder of an encoder), what an encoder-decoder has besides, and a tower that sees."""
     if model.architecture != "encoder-decoder":
-        return [Tower(model.layers, workload.sequence_length)]
+        seeing = [_seeing(model.tower, workload)] if model.tower and _is_kept(workload) else []
+        return [Tower(model.layers, workload.sequence_length, model), *seeing]
     length = workload.encoder_length or workload.sequence_length
-    return [Tower(model.layers, workload.sequence_length, length), Tower(model.encoder_layers, length)]
+    return [Tower(model.layers, workload.sequence_length, model, length), Tower(model.encoder_layers, length, model)]
+
+
+def _is_kept(workload: Workload) -> bool:
+    """Whether a vision tower keeps anything for backward.
+
+    With adapters and checkpointing PEFT makes the input of the tower require a gradient, as that of the language model
+    (``enable_input_require_grads``), so a frozen tower keeps the input of each of its layers too.
+    """
+    if not workload.image_tokens:
+        return False
+    return workload.vision_tower == "trained" or (workload.method != "full" and workload.gradient_checkpointing)
+
+
+def _seeing(tower: VisionTower, workload: Workload) -> Tower:
+    """A vision tower as layers of a transformer."""
+    shape = Transformer(
+        params=tower.params,
+        layers=tower.layers,
+        hidden=tower.hidden,
+        heads=tower.heads,
+        kv_heads=tower.heads,
+        head_dim=tower.hidden // tower.heads,
+        ffn=tower.ffn,
+        vocab=1,
+        gated=tower.gated,
+        norm=tower.norm,
+    )
+    return Tower(tower.layers, workload.image_tokens * tower.patches, shape)
 
 
 def layer(model: Transformer, workload: Workload, profile: StackProfile, tower: Tower) -> float:

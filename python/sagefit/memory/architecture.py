@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sagefit.job.memory_model import LoraTargets
-from sagefit.memory.workload import Transformer
+from sagefit.memory.workload import Transformer, VisionTower
 
 
 def count_params(model: Transformer) -> int:
@@ -58,6 +58,12 @@ def adapter_params(model: Transformer, rank: int, targets: LoraTargets) -> int:
     cross = model.layers * attention if model.architecture == "encoder-decoder" else 0
     each = attention + (mlp if targets == "all-linear" else 0)
     return rank * ((model.layers + model.encoder_layers) * each + cross)
+
+
+def tower_adapters(tower: VisionTower, rank: int) -> int:
+    """Parameters of LoRA adapters on all linear layers of a vision tower, whose queries, keys and values are one."""
+    matrices = 3 if tower.gated else 2
+    return rank * tower.layers * (6 * tower.hidden + matrices * (tower.hidden + tower.ffn))
 
 
 def _block(model: Transformer) -> int:

@@ -67,6 +67,8 @@ def groups(workload: Workload) -> list[str]:
         method = f"{family}/{workload.method}"
         if workload.objective != "supervised":
             return [f"{method}/{workload.objective}", method, "transformer"]
+        if model.tower:
+            return [f"{method}/vision-language", method, "transformer"]
         return [f"{method}/{workload.stack}", method, "transformer"]
     return []
 

@@ -73,9 +73,9 @@ def _of_stack(model: Transformer, workload: Workload, placement: Placement, prof
     towers = activations.towers(model, workload)
     sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
     sizes = [sequences * tower.length for tower in towers]
-    masks = [tokens * _masks(model, workload, tower) for tokens, tower in zip(sizes, towers, strict=True)]
+    masks = [tokens * _masks(tower.model, workload, tower) for tokens, tower in zip(sizes, towers, strict=True)]
     layers = [
-        tokens * activations.layer(model, workload, profile, tower) + mask
+        tokens * activations.layer(tower.model, workload, profile, tower) + mask
         for tokens, tower, mask in zip(sizes, towers, masks, strict=True)
     ]
     kept = (

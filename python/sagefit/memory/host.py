@@ -31,6 +31,8 @@ WORKER = 0.2 * GIB
 # Transformers writes and reads files of at most this size, and quantizes one after the other
 # (`save_pretrained(max_shard_size="5GB")`, the default up to version 4).
 SHARD = 5e9
+# One patch of an image as the towers of Qwen-VL take it: 14 x 14 pixels of three colours, twice, in fp32.
+PATCH = 2 * 3 * 14 * 14 * 4.0
 # Batches in page-locked memory: the one in use and the one that is copied (torch DataLoader's pin_memory thread).
 PINNED = 2
 # DeepSpeed's estimators count 16 bytes a parameter for the optimizer's side of offload and 18 with the parameters,
@@ -132,7 +134,10 @@ def _sample(workload: Workload) -> float:
         return 3.0 * 4 * vision.resolve(workload.model).size ** 2
     if isinstance(workload.model, Diffusion):
         return diffusion.sample_bytes(workload.model)
-    return 3.0 * 8 * workload.sequence_length if isinstance(workload.model, Transformer) else 0.0
+    if not isinstance(workload.model, Transformer):
+        return 0.0
+    seen = workload.image_tokens * workload.model.tower.patches if workload.model.tower else 0
+    return 3.0 * 8 * workload.sequence_length + PATCH * seen
 
 
 def _parameters(workload: Workload) -> tuple[float, float]:

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sagefit.memory.architecture import count_params
-from sagefit.memory.workload import Transformer
+from sagefit.memory.workload import Transformer, VisionTower
 
 _CSV = Path(__file__).with_name("model_types.csv")
+_UNSEEN = ("audio_config", "speech_config", "talker_config", "token2wav_config")
+_OTHER_TOWERS = ("visual", "vit_config", "vision_tower", "mm_vision_tower", "vision_encoder_config")
+_MERGED = 4  # patches of a token of Qwen-VL
 _NESTED = ("text_config", "llm_config", "language_config", "decoder_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers")
 _HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model", "dim")
@@ -42,16 +45,70 @@ def transformer(config: Mapping[str, Any]) -> tuple[Transformer, list[str]]:
     ``params`` is computed from the numbers. Raises ConfigError.
     """
     notes: list[str] = []
+    seen = _tower(config)
     nested = _nested(config)
     if nested:
-        notes.append(f"config.json: only {nested} is read; towers for images or sound are not counted")
+        others = [name for name in _UNSEEN if isinstance(config.get(name), Mapping)]
+        if others:
+            notes.append(f"config.json: {' and '.join(others)} not counted")
         config = {"tie_word_embeddings": config.get("tie_word_embeddings"), **config[nested]}
     kind = str(config.get("model_type", ""))
     if kind not in _model_types():
         notes.append(f"config.json: model_type {kind!r} is not known; what it leaves out is taken as in Llama")
     model = _mixture(_numbers(config, _model_types().get(kind) or _model_types()["llama"]), config)
     repeated = replace(model, layers=1) if kind == "albert" else model  # ALBERT has one layer, many times over
-    return replace(model, params=count_params(repeated) + _positions(config, kind) * model.hidden), notes
+    params = count_params(repeated) + _positions(config, kind) * model.hidden
+    if seen:
+        seen = replace(seen, params=seen.params + _projector(seen, model))
+        return replace(model, params=params + seen.params, tower=seen), notes
+    return replace(model, params=params), notes
+
+
+def _tower(config: Mapping[str, Any]) -> VisionTower | None:
+    """The vision tower of a multimodal configuration, in the terms of Qwen-VL, CLIP and SigLIP; None without one.
+
+    Raises ConfigError for one in other terms: a model that sees is not answered as one that only reads.
+    """
+    given = config.get("vision_config")
+    if not isinstance(given, Mapping):
+        if other := next((name for name in _OTHER_TOWERS if config.get(name)), None):
+            raise ConfigError(f"{other} is a vision tower whose numbers are not known here")
+        return None
+    layers, heads = _number(given, ("depth", *_LAYERS)), _number(given, ("num_heads", *_HEADS))
+    hidden = _number(given, ("embed_dim", *_HIDDEN))
+    ratio = given.get("mlp_ratio")
+    ffn = _number(given, ("intermediate_size",)) or (
+        round(hidden * ratio) if hidden and isinstance(ratio, (int, float)) else None
+    )
+    if layers is None or hidden is None or heads is None or ffn is None or hidden % heads:
+        raise ConfigError("vision_config is in terms that are not known, so what the model needs is not known")
+    gated = "qwen2_5" in str(given.get("model_type", config.get("model_type", "")))
+    merged = _number(given, ("spatial_merge_size",)) or 1
+    return VisionTower(
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        ffn=ffn,
+        params=layers * (4 * hidden * hidden + (3 if gated else 2) * hidden * ffn),
+        gated=gated,
+        norm="rms" if gated else "layer",
+        patches=_merged(config, given) or merged**2,
+    )
+
+
+def _merged(config: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    """Patches of one token where the configuration counts tokens of an image (Gemma 3); 0 where it does not."""
+    tokens = _number(config, ("mm_tokens_per_image",))
+    size, patch = _number(given, ("image_size",)), _number(given, ("patch_size",))
+    return max(1, (size // patch) ** 2 // tokens) if tokens and size and patch else 0
+
+
+def _projector(tower: VisionTower, model: Transformer) -> int:
+    """Two linear layers from the tower's width, merged, to that of the language model."""
+    if tower.patches == _MERGED:  # Qwen-VL joins neighbours before the first
+        width = tower.hidden * tower.patches
+        return width * width + width * model.hidden
+    return tower.hidden * model.hidden + model.hidden**2
 
 
 def longest(config: Mapping[str, Any], model: Transformer) -> int:

@@ -13,7 +13,7 @@ NCCL = 1.0 * GIB
 # Published ratios of reserved to allocated memory: 1.04 to 1.49; weights, optimizer states and buffers of
 # communication are allocated once.
 RESERVED = 1.06
-_STEADY = ("weights", "optimizer", "communication", "second model", "sampler")
+_STEADY = ("weights", "optimizer", "communication", "second model", "vision tower", "sampler")
 _TRAINING = ("forward", "backward", "step")
 
 

@@ -8,7 +8,8 @@ generates text. Provenance: transformers 5.23 built each architecture with the r
 parameters it has are the published ones to the last, but for DeepSeek-V3 (14,848 buffers of its router more), ChatGLM3
 (no class in transformers; by the formula), and MPT-30B and Qwen2-57B-A14B, whose exact count is the built one. T5 heads
 that are not tied were added, because transformers 5 ties them. Heads, groups and widths of 62 rows were compared with
-LitGPT's configurations, and are equal.
+LitGPT's configurations, and are equal. ``vision_towers.csv`` has the shapes of the towers of vision-language models,
+whose parameters are ``other``; they were built in the same way, with transformers 5.24.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sagefit.memory.workload import Transformer
+from sagefit.memory.workload import Transformer, VisionTower
 
 _CSV = Path(__file__).with_name("presets.csv")
+_TOWERS = Path(__file__).with_name("vision_towers.csv")
 _TEXT = {"architecture", "norm"}
 _FLAGS = {"gated", "dropout", "tied", "position_bias"}
 
@@ -50,6 +52,18 @@ def presets() -> dict[str, Preset]:
     return table
 
 
+@cache
+def _towers() -> dict[str, dict[str, Any]]:
+    """Shapes of vision towers by the first name of their models, in lower case."""
+    found: dict[str, dict[str, Any]] = {}
+    with _TOWERS.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            counts = {name: int(row[name]) for name in ("layers", "hidden", "heads", "ffn", "patches")}
+            shape = {**counts, "gated": row["gated"] == "1", "norm": row["norm"]}
+            found |= {name.lower(): shape for name in row["names"].split()}
+    return found
+
+
 def _preset(name: str, row: dict[str, str]) -> Preset:
     known: dict[str, Any] = {}
     for field in fields(Transformer):
@@ -59,5 +73,7 @@ def _preset(name: str, row: dict[str, str]) -> Preset:
             known[field.name] = row[field.name] == "1"
         elif field.name in row:
             known[field.name] = int(row[field.name])
+    if shape := _towers().get(name.lower()):
+        known["tower"] = VisionTower(params=int(row["other"]), **shape)
     model = Transformer(name=name, **known)
     return Preset(model, int(row["positions"]) * model.hidden, int(row["other"]), int(row["sequence"]))

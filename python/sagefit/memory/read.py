@@ -123,6 +123,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         stack=told.get("stack"),
         loss=memory.loss,
         base_dtype=memory.base_dtype,
+        **_seeing(reader, told, model, length, method),
         **_compared(reader, told, objective, method),
         workers=workers,
         prefetch=_or(reader.number("prefetch", loader.prefetch, least=0, most=10_000), 2),
@@ -135,6 +136,38 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         hugging_face=reader.job.image.framework == "huggingface",
         notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes, *told.notes),
     )
+
+
+def _seeing(reader: Reader, told: Told, model: object, length: int, method: str) -> dict[str, Any]:
+    """Fields of the workload that say what a vision-language model sees."""
+    memory = reader.memory
+    if not isinstance(model, Transformer) or model.tower is None:
+        for name in ("image_tokens", "vision_tower"):
+            if getattr(memory, name) is not None and model is not None:
+                problem = Problem(("memory", name), "the model has no vision tower", "remove it")
+                reader.problems.append(problem)
+        return {}
+    tokens, tower = memory.image_tokens, told.get("vision_tower")
+    if tokens is not None and tokens > length:
+        reader.problems.append(
+            Problem(
+                ("memory", "image_tokens"),
+                f"{tokens} tokens of a sequence of {length} cannot come from images",
+                "lower it, or raise sequence_length, which counts them too",
+            )
+        )
+    if tokens is None:
+        tokens = length
+        told.notes.append(f"every token is taken to come from an image, {length}; memory.image_tokens says how many do")
+    if tower is None:
+        tower = "frozen" if told.get("stack") == "ms-swift" else "trained"
+        told.notes.append(
+            "the vision tower is frozen, as ms-swift does; memory.vision_tower: trained if it is not"
+            if tower == "frozen"
+            else f"the vision tower is trained too{'' if method == 'full' else ', by adapters'}; memory.vision_tower: "
+            "frozen if it is not"
+        )
+    return {"image_tokens": tokens, "vision_tower": tower}
 
 
 def _compared(reader: Reader, told: Told, objective: Objective, method: str) -> dict[str, Any]:

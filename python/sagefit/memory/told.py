@@ -120,6 +120,10 @@ class Told:
                 yield from self._accelerate_file(*found)
         yield from self._method()
         yield from self._objective()
+        for name in ("freeze_vit", "freeze_vision_tower"):
+            found = self._hyperparameter(name)
+            if found and flag(found[1]) is not None:
+                yield Said("vision_tower", "frozen" if flag(found[1]) else "trained", found[0], text(found[1]))
         yield from self._kernels()
 
     def _hyperparameter(self, name: str) -> tuple[Key, object] | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from sagefit.job.memory_model import Stack
 from sagefit.memory import activations, objectives
-from sagefit.memory.architecture import adapter_params, embedding_params
+from sagefit.memory.architecture import adapter_params, embedding_params, tower_adapters
 from sagefit.memory.overhead import peak, with_overhead
 from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
@@ -29,12 +29,21 @@ def sizes(model: Transformer, workload: Workload, profile: StackProfile) -> Size
     embedding: float = embedding_params(model)
     if embedding >= model.params:  # the numbers contradict each other, which reading them has noted
         embedding = 0.9 * model.params
-    linear = model.params - embedding
+    linear = model.params - embedding - frozen_tower(model, workload)
     if profile.unties and model.tied:
         embedding += model.vocab * model.hidden
     targets = workload.lora_targets or profile.lora_targets
     adapters = 0 if workload.method == "full" else adapter_params(model, workload.lora_rank, targets)
-    return Sizes(embedding, linear, linear / (model.layers + model.encoder_layers), float(adapters))
+    if adapters and model.tower and workload.vision_tower == "trained" and targets == "all-linear":
+        adapters += tower_adapters(model.tower, workload.lora_rank)
+    seeing = model.tower.params if model.tower else 0
+    layer = (model.params - seeing - embedding) / (model.layers + model.encoder_layers)
+    return Sizes(embedding, linear, layer, float(adapters))
+
+
+def frozen_tower(model: Transformer, workload: Workload) -> int:
+    """Parameters of a vision tower that stay as they are while all others are trained; adapters train none at all."""
+    return model.tower.params if model.tower and workload.method == "full" and workload.vision_tower == "frozen" else 0
 
 
 def gpu_phases(model: Transformer, workload: Workload, placement: Placement) -> Phases:
@@ -85,6 +94,9 @@ def tensor_phases(
         "optimizer": state.optimizer,
         "communication": kept,
         "second model": objectives.frozen_bytes(model, workload, placement, profile),
+        "vision tower": objectives.frozen_element(workload, profile)
+        * frozen_tower(model, workload)
+        / (workload.shards(placement) if workload.stage == 3 else 1),
         "sampler": 0.0 if workload.sampler == "vllm-sleeping" else sampler,
     }
     # Forward ends with all activations and the loss.
@@ -137,13 +149,13 @@ class _Saved:
         towers = activations.towers(model, workload)
         for tower in towers:
             tokens = workload.micro_batch * objectives.NEEDS[workload.objective].sequences * tower.length
-            layer = activations.layer(model, workload, profile, tower) * tokens
+            layer = activations.layer(tower.model, workload, profile, tower) * tokens
             whole += layer * tower.layers
-            kept += min(layer, each(model, workload, profile) * tokens) * tower.layers
+            kept += min(layer, each(tower.model, workload, profile) * tokens) * tower.layers
             last = max(last, layer)
-            live = max(live, activations.score_gradients(model, workload, tower) * tokens)
+            live = max(live, activations.score_gradients(tower.model, workload, tower) * tokens)
             if gradients:
-                live = max(live, activations.mlp_gradients(model, workload) * tokens)
+                live = max(live, activations.mlp_gradients(tower.model, workload) * tokens)
         if not workload.gradient_checkpointing:
             return _Saved(whole, whole, last, live, 1.0)
         # Backward recomputes one layer, and casts again what it recomputes.
@@ -157,7 +169,7 @@ def _read_only(model: Transformer, workload: Workload, profile: StackProfile) ->
         return 0.0
     sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
     return max(
-        activations.layer(second, workload, profile, tower) * sequences * tower.length
+        activations.layer(tower.model, workload, profile, tower) * sequences * tower.length
         for tower in activations.towers(second, workload)
     )
 
@@ -166,7 +178,7 @@ def _evaluation(model: Transformer, workload: Workload, profile: StackProfile, s
     """Without gradients one layer's activations live at a time; logits and their fp32 copy are kept."""
     batch = (workload.evaluation_batch or 0) * objectives.NEEDS[workload.objective].sequences
     tokens = batch * workload.sequence_length
-    layers = [(activations.layer(model, workload, profile, t), t.length) for t in activations.towers(model, workload)]
+    layers = [(activations.layer(t.model, workload, profile, t), t.length) for t in activations.towers(model, workload)]
     return {
         "activations": max(layer * batch * length for layer, length in layers),
         "logits": (6.0 if model.head == "lm" else 0.0) * tokens * model.vocab,

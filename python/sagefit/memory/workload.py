@@ -30,13 +30,32 @@ Phases = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
+class VisionTower:
+    """The part of a vision-language model that sees: a transformer over patches of images.
+
+    ``patches`` of them become one token of the language model. ``params`` are those of the tower and of what leads to
+    the language model.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    ffn: int
+    params: int
+    gated: bool = False
+    norm: Literal["rms", "layer"] = "layer"
+    patches: int = 1
+
+
+@dataclass(frozen=True)
 class Transformer:
     """A transformer by its numbers, in the terms of a Hugging Face ``config.json``.
 
     ``params`` counts all parameters, those of every expert included. ``layers`` are those of the decoder, or of
     the encoder of an encoder; an encoder-decoder has ``encoder_layers`` besides. ``ffn`` is the width of one expert;
     ``dense_layers`` of a mixture have one MLP of ``dense_ffn`` instead of experts. ``position_bias`` says that the
-    model's own code computes attention scores in full (T5's relative positions, ALiBi).
+    model's own code computes attention scores in full (T5's relative positions, ALiBi). A vision-language model has a
+    ``tower``, and all other numbers are those of its language model, but for ``params``.
     """
 
     params: int
@@ -61,6 +80,7 @@ class Transformer:
     position_bias: bool = False
     dense_layers: int = 0
     dense_ffn: int = 0
+    tower: VisionTower | None = None
 
 
 @dataclass(frozen=True)
@@ -176,13 +196,13 @@ class Workload:
 
     ``model`` is None when the job file says nothing of its memory. ``world_size`` None means all GPUs of the
     placement, ``lora_targets`` None what the stack adapts by habit, ``encoder_length`` None that an encoder beside a
-    decoder sees ``sequence_length`` tokens. ``checkpointing`` says which kind gradient checkpointing is.
-    ``frees_at_once`` says that malloc is told to give memory back to the kernel as soon as it is freed,
-    ``expandable_segments`` that torch's allocator is told to grow segments, ``hugging_face`` that the process loads
-    Hugging Face's libraries, whatever the stack. ``reference`` says that a frozen copy of the model is on each GPU,
-    ``teacher`` is that of ``objective`` gkd (None: the model's own numbers), ``sampler_share`` what vLLM takes of a
-    GPU's memory. ``notes`` are assumptions made while reading, for the reader of the result. ``peaks`` were measured
-    in earlier runs of the job.
+    decoder sees ``sequence_length`` tokens. ``image_tokens`` of these come from images, through the vision tower.
+    ``checkpointing`` says which kind gradient checkpointing is. ``frees_at_once`` says that malloc is told to give
+    memory back to the kernel as soon as it is freed, ``expandable_segments`` that torch's allocator is told to grow
+    segments, ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``reference`` says
+    that a frozen copy of the model is on each GPU, ``teacher`` is that of ``objective`` gkd (None: the model's own
+    numbers), ``sampler_share`` what vLLM takes of a GPU's memory. ``notes`` are assumptions made while reading, for
+    the reader of the result. ``peaks`` were measured in earlier runs of the job.
     """
 
     model: Model | None
@@ -195,6 +215,8 @@ class Workload:
     accumulation: int = 1
     sequence_length: int = 512
     encoder_length: int | None = None
+    image_tokens: int = 0
+    vision_tower: Literal["frozen", "trained"] = "trained"
     gradient_checkpointing: bool = False
     checkpointing: Literal["default", "full", "selective"] = "default"
     attention: Attention = "sdpa"

@@ -138,7 +138,9 @@ def _workload(workload: Workload) -> str:
         said += [] if workload.objective == "supervised" else [workload.objective]
         said += [workload.precision, workload.optimizer]
         said += [f"micro-batch {workload.micro_batch}, accumulation {workload.accumulation}"]
-        said += [f"sequence length {workload.sequence_length}"] if isinstance(workload.model, Transformer) else []
+        if isinstance(workload.model, Transformer):
+            seen = f" ({workload.image_tokens} from images)" if workload.image_tokens else ""
+            said += [f"sequence length {workload.sequence_length}{seen}"]
         said += ["activation checkpointing"] if workload.gradient_checkpointing else []
         said += [f"sharding {workload.sharding}"] if workload.sharding != "none" else []
         said += [f"stack {workload.stack}"]
