@@ -383,6 +383,137 @@ def _faster_rcnn(backbone: str, size: int) -> Callable[[], Any]:
     return build
 
 
+# Width, layers and heads of attention; every fourth of the layers attends to the whole image.
+_VITDET = {"base": (768, 12, 12), "large": (1024, 24, 16), "huge": (1280, 32, 16)}
+_PATCH, _WINDOW, _PYRAMID = 16, 14, 256
+
+
+def _vitdet(width: int, layers: int, heads_: int, size: int) -> Callable[[], Any]:
+    """Mask R-CNN on a plain ViT as Detectron2 configures it (Li et al. 2022), in one precision for all parts.
+
+    Attention adds a position bias to its scores, so no fused kernel computes it. Of its layers a quarter sees the whole
+    image, the others windows; nothing is frozen. RPN and heads have the convolutions and layer norms of its
+    configuration.
+    """
+
+    def build() -> Any:
+        return _ready(_mask_rcnn(width, layers, heads_, size))
+
+    return build
+
+
+def _mask_rcnn(width: int, layers: int, heads_: int, size: int) -> Any:
+    import torch
+    import torchvision
+    from torch import nn
+
+    side = size // _PATCH
+    detection = torchvision.models.detection
+
+    class Attention(nn.Module):
+        def __init__(self, places: int) -> None:
+            super().__init__()
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.rows, self.columns = (nn.Parameter(torch.zeros(2 * places - 1, width // heads_)) for _ in range(2))
+
+        def forward(self, x: Any) -> Any:
+            batch, high, wide, _ = x.shape
+            query, key, value = self.qkv(x).reshape(batch, high * wide, 3, heads_, -1).permute(2, 0, 3, 1, 4).unbind(0)
+            scores = (query * (width // heads_) ** -0.5) @ key.transpose(-2, -1)
+            far = torch.arange(high)[:, None] - torch.arange(wide)[None, :] + high - 1
+            places = query.reshape(batch, heads_, high, wide, -1)
+            down = torch.einsum("nbhwc,hkc->nbhwk", places, self.rows[far])
+            along = torch.einsum("nbhwc,wkc->nbhwk", places, self.columns[far])
+            scores = scores.view(batch, heads_, high, wide, high, wide) + down[..., :, None] + along[..., None, :]
+            scores = scores.view(batch, heads_, high * wide, high * wide).softmax(dim=-1)
+            seen = (scores @ value).transpose(1, 2).reshape(batch, high, wide, width)
+            return self.proj(seen)
+
+    class Layer(nn.Module):
+        def __init__(self, window: int) -> None:
+            super().__init__()
+            self.window = window
+            self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.attention = Attention(window or side)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            seen = self.before(x)
+            if self.window:
+                batch, windows = len(x), -(-side // self.window)
+                more = windows * self.window - side
+                seen = nn.functional.pad(seen, (0, 0, 0, more, 0, more))
+                seen = seen.view(batch, windows, self.window, windows, self.window, width).transpose(2, 3)
+                seen = self.attention(seen.reshape(-1, self.window, self.window, width))
+                seen = seen.view(batch, windows, windows, self.window, self.window, width).transpose(2, 3)
+                seen = seen.reshape(batch, side + more, side + more, width)[:, :side, :side].contiguous()
+            else:
+                seen = self.attention(seen)
+            x = x + seen
+            return x + self.mlp(self.between(x))
+
+    class Norm(nn.Module):
+        """A layer norm over channels, in steps as Detectron2 has it."""
+
+        def __init__(self, channels: int) -> None:
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+
+        def forward(self, x: Any) -> Any:
+            mean = x.mean(1, keepdim=True)
+            spread = (x - mean).pow(2).mean(1, keepdim=True)
+            x = (x - mean) / torch.sqrt(spread + 1e-6)
+            return self.weight[:, None, None] * x + self.bias[:, None, None]
+
+    def up(channels: int) -> Any:
+        return nn.ConvTranspose2d(channels, channels // 2, 2, stride=2)
+
+    class Pyramid(nn.Module):
+        out_channels = _PYRAMID
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.patches = nn.Conv2d(3, width, _PATCH, stride=_PATCH)
+            self.positions = nn.Parameter(torch.zeros(1, side, side, width))
+            each = layers // 4
+            self.layers = nn.ModuleList(Layer(_WINDOW if (at + 1) % each else 0) for at in range(layers))
+            half = width // 2
+            scales = [[up(width), Norm(half), nn.GELU(), up(half)], [up(width)], [], [nn.MaxPool2d(2)]]
+            self.scales = nn.ModuleList(
+                nn.Sequential(
+                    *scale,
+                    nn.Conv2d(channels, _PYRAMID, 1, bias=False),
+                    Norm(_PYRAMID),
+                    nn.Conv2d(_PYRAMID, _PYRAMID, 3, padding=1, bias=False),
+                    Norm(_PYRAMID),
+                )
+                for scale, channels in zip(scales, (width // 4, half, width, width), strict=True)
+            )
+
+        def forward(self, images: Any) -> dict[str, Any]:
+            x = self.patches(images).permute(0, 2, 3, 1) + self.positions
+            for layer in self.layers:
+                x = layer(x)
+            x = x.permute(0, 3, 1, 2)
+            maps = {str(at): scale(x) for at, scale in enumerate(self.scales)}
+            return maps | {"pool": nn.functional.max_pool2d(maps["3"], 1, 2)}
+
+    four = [_PYRAMID] * 4
+    return detection.MaskRCNN(
+        Pyramid(),
+        min_size=size,
+        max_size=size,
+        rpn_anchor_generator=detection.rpn.AnchorGenerator(
+            tuple((32 << at,) for at in range(5)), ((0.5, 1.0, 2.0),) * 5
+        ),
+        rpn_head=detection.rpn.RPNHead(_PYRAMID, 3, conv_depth=2),
+        box_head=detection.faster_rcnn.FastRCNNConvFCHead((_PYRAMID, 7, 7), four, [1024], norm_layer=Norm),
+        box_predictor=detection.faster_rcnn.FastRCNNPredictor(1024, CLASSES + 1),
+        mask_head=detection.mask_rcnn.MaskRCNNHeads(_PYRAMID, four, 1, norm_layer=Norm),
+        mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(_PYRAMID, _PYRAMID, CLASSES + 1),
+    )
+
+
 def detecting(model: Any, images: Any) -> Any:
     """The loss of one of torchvision's detectors, with boxes, masks and key points."""
     import torch
@@ -420,6 +551,10 @@ def _torchvision() -> Iterator[Head]:
     for backbone in _BACKBONES:
         name = f"faster_rcnn_{backbone}"
         yield Head(name, "mmdetection", "detection", 800, _faster_rcnn(backbone, 800), detecting)
+    for name, (width, layers, heads_) in _VITDET.items():
+        backbone = f"vitdet_vit_{name}_patch{14 if name == 'huge' else 16}_224"
+        build = _vitdet(width, layers, heads_, 1024)
+        yield Head(f"vitdet_{name}", "detectron2", "detection", 1024, build, detecting, (backbone,))
     for name in ("deeplabv3_resnet50", "deeplabv3_resnet101", "deeplabv3_mobilenet_v3_large", "fcn_resnet50",
                  "fcn_resnet101", "lraspp_mobilenet_v3_large"):  # fmt: skip
         yield _segmenter(name, "torchvision", 520, VOC, partial(_of_torchvision, name), _painting)

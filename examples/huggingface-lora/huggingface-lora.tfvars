@@ -1,4 +1,4 @@
-# Rendered by sagefit from huggingface-lora.yaml. Edit that file, not this one. sha256 530dbdb76ebec92a
+# Rendered by sagefit from huggingface-lora.yaml. Edit that file, not this one. sha256 1d35a4bcf8bd6c06
 
 name        = "huggingface-lora"
 platform    = "dev"
@@ -44,7 +44,7 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 10.9
+    memory_percent = 10.8
   },
   # 1: ml.g6.2xlarge, at most 5 min. Another pool of capacity with no less memory, at the nearest price. L4 with 22 GiB instead of T4 with 15 GiB
   # FITS: at most 1.6 of 22.0 GiB per GPU (7%), 2.6 of 29.6 GiB per host (9%); 1.22 USD an hour in us-east-1
@@ -68,7 +68,7 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 300
-    memory_percent      = 10.9
+    memory_percent      = 10.8
   },
   # 3: ml.g6.2xlarge, at most 5 min. 450 GB of NVMe disk instead of 225
   # FITS: at most 1.6 of 22.0 GiB per GPU (7%), 2.6 of 29.6 GiB per host (9%); 1.22 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 8c35fc54e16eebf3
+# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 ae3046bc7cdc8b2e
 
 name        = "model-choice-bert"
 platform    = "dev"
@@ -27,7 +27,7 @@ resources = { input_mode = "File", checkpoints = true }
 # A run costs at most 5.99 USD in us-east-1; repeats after internal errors of AWS could add at most 11.98 USD.
 attempts = [
   # 0: ml.g6.xlarge, at most 1 h. The cheapest that fits
-  # FITS: at most 11.3 of 22.0 GiB per GPU (52%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
+  # FITS: at most 12.1 of 22.0 GiB per GPU (55%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The cheapest that fits"
@@ -43,10 +43,10 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 51.7
+    memory_percent = 55.1
   },
   # 1: ml.g6.xlarge, at most 1 h. Micro-batch 16 instead of 32, accumulation 2 instead of 1: the same effective batch
-  # FITS: at most 7.4 of 22.0 GiB per GPU (34%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
+  # FITS: at most 7.9 of 22.0 GiB per GPU (36%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
   {
     name                = "accumulate-2"
     reason              = "Micro-batch 16 instead of 32, accumulation 2 instead of 1: the same effective batch"
@@ -57,10 +57,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "checkpointing", host_memory = "larger-gpu" }
-    memory_percent      = 33.6
+    memory_percent      = 35.8
   },
   # 2: ml.g6.xlarge, at most 1 h. Activations are computed a second time instead of kept
-  # FITS: at most 4.1 of 22.0 GiB per GPU (19%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
+  # FITS: at most 4.3 of 22.0 GiB per GPU (20%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
   {
     name           = "checkpointing"
     reason         = "Activations are computed a second time instead of kept"
@@ -75,10 +75,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu", host_memory = "larger-gpu" }
-    memory_percent      = 19.5
+    memory_percent      = 19.8
   },
   # 3: ml.g6.2xlarge, at most 1 h. Another pool of capacity with no less memory, at the nearest price. 30 GiB of usable host memory instead of 15
-  # FITS: at most 11.3 of 22.0 GiB per GPU (52%), 2.9 of 29.6 GiB per host (10%); 1.22 USD an hour in us-east-1
+  # FITS: at most 12.1 of 22.0 GiB per GPU (55%), 2.9 of 29.6 GiB per host (10%); 1.22 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Another pool of capacity with no less memory, at the nearest price. 30 GiB of usable host memory instead of 15"
@@ -88,10 +88,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu" }
-    memory_percent      = 51.7
+    memory_percent      = 55.1
   },
   # 4: ml.g6e.xlarge, at most 1 h. L40S with 44 GiB instead of L4 with 22 GiB
-  # FITS: at most 4.1 of 44.3 GiB per GPU (9%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1
+  # FITS: at most 4.3 of 44.3 GiB per GPU (10%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1
   {
     name           = "larger-gpu"
     reason         = "L40S with 44 GiB instead of L4 with 22 GiB"
@@ -105,6 +105,6 @@ attempts = [
     }
     volume_size_gb      = 30
     max_runtime_seconds = 3600
-    memory_percent      = 9.7
+    memory_percent      = 9.8
   },
 ]

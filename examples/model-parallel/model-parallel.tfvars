@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 65b8b0002d2740eb
+# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 aa7fd9a2e21a2baa
 
 name        = "model-parallel"
 platform    = "dev"
@@ -18,7 +18,7 @@ resources = { input_mode = "File", checkpoints = true }
 # A run costs at most 25.96 USD in us-east-1; repeats after internal errors of AWS could add at most 51.92 USD.
 attempts = [
   # 0: ml.g5.12xlarge, at most 1 h.
-  # FITS: at most 11.1 of 22.0 GiB per GPU (50%), 14.8 of 177.6 GiB per host (8%); 7.09 USD an hour in us-east-1
+  # FITS: at most 11.8 of 22.0 GiB per GPU (54%), 14.8 of 177.6 GiB per host (8%); 7.09 USD an hour in us-east-1
   {
     name                = "main"
     instance_type       = "ml.g5.12xlarge"
@@ -27,10 +27,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu", capacity = "other-capacity", quota = "other-capacity" }
-    memory_percent      = 50.5
+    memory_percent      = 53.8
   },
   # 1: ml.g6.12xlarge, at most 1 h. Four GPUs of another kind, on one host as well
-  # FITS: at most 11.1 of 22.0 GiB per GPU (50%), 14.8 of 177.6 GiB per host (8%); 5.75 USD an hour in us-east-1
+  # FITS: at most 11.8 of 22.0 GiB per GPU (54%), 14.8 of 177.6 GiB per host (8%); 5.75 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Four GPUs of another kind, on one host as well"
@@ -40,10 +40,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu" }
-    memory_percent      = 50.5
+    memory_percent      = 53.8
   },
   # 2: ml.g6e.12xlarge, at most 1 h. Four GPUs with twice the memory
-  # FITS: at most 11.1 of 44.3 GiB per GPU (25%), 14.8 of 355.2 GiB per host (4%); 13.12 USD an hour in us-east-1
+  # FITS: at most 11.8 of 44.3 GiB per GPU (27%), 14.8 of 355.2 GiB per host (4%); 13.12 USD an hour in us-east-1
   {
     name                = "larger-gpu"
     reason              = "Four GPUs with twice the memory"
@@ -52,6 +52,6 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 3600
-    memory_percent      = 25.0
+    memory_percent      = 26.6
   },
 ]

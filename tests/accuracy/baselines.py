@@ -6,6 +6,7 @@ software stack, is worth for choosing an instance.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from sagefit.memory import GIB, Placement, Transformer, Workload
@@ -13,6 +14,7 @@ from sagefit.memory.stacks import PROFILES
 from sagefit.memory.transformer import Sizes, sizes
 
 Rule = Callable[[Workload, Placement], float]
+GB = 1e9
 
 
 def _model(workload: Workload) -> Transformer:
@@ -74,9 +76,34 @@ def unsloth_style(workload: Workload, _placement: Placement) -> float:
     return (weights + (2 + states) * trained + layer * factor + 1.4e9) / GIB
 
 
+# GB for 7, 14, 30 and 70 billion parameters, and for each billion beyond.
+_FACTORY = {
+    "full mixed": ((120, 240, 600, 1200), 18.0),
+    "full": ((60, 120, 300, 600), 8.0),
+    "lora": ((16, 32, 64, 160), 2.0),
+    "qlora": ((6, 12, 24, 48), 0.5),
+}
+
+
+def llama_factory(workload: Workload, _placement: Placement) -> float:
+    """The table of hardware requirements in LLaMA-Factory's README, on lines between its columns.
+
+    It does not say for how many GPUs; each is taken to need all of it.
+    """
+    mixed = workload.method == "full" and workload.precision.endswith("mixed")
+    sizes, beyond = _FACTORY["full mixed" if mixed else workload.method]
+    billions = _model(workload).params / 1e9
+    known = list(zip((0, 7, 14, 30, 70), (0, *sizes), strict=True))
+    for (low, less), (high, more) in itertools.pairwise(known):
+        if billions <= high:
+            return (less + (more - less) * (billions - low) / (high - low)) * GB / GIB
+    return (sizes[-1] + beyond * (billions - 70)) * GB / GIB
+
+
 RULES: dict[str, Rule] = {
     "16 bytes/parameter": sixteen_bytes,
     "accelerate estimate-memory": accelerate,
     "DeepSpeed ZeRO estimator": deepspeed,
     "Unsloth-style rule": unsloth_style,
+    "LLaMA-Factory's table": llama_factory,
 }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from accuracy import by_backbone
 from accuracy.runs import Run, rows
 from sagefit.job.memory_model import Stack
 from sagefit.memory import GIB, Diffusion, Transformer, Vision, bounds, forget, vision, vision_fit
@@ -20,7 +21,6 @@ from sagefit.memory.stacks import PROFILES
 
 FITTED: Stack = "ms-swift"
 CANDIDATES = range(14, 46, 2)
-MODELS = 3
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Score:
     upper: float
 
 
-def outcomes(runs: Sequence[Run]) -> list[Outcome]:
-    """Every run as predicted without its model."""
+def outcomes(runs: Sequence[Run], known: Sequence[Run]) -> list[Outcome]:
+    """Every run as predicted without its model; bounds come from the ``known`` runs of all other models."""
     found: list[Outcome] = []
     for model in sorted({run.model for run in runs}):
         held = [run for run in runs if run.model == model]
-        rest = [run for run in runs if run.model != model]
-        with _fitted_without(rest, held):
+        rest = [run for run in known if run.model != model]
+        with _fitted_without([run for run in runs if run.model != model], held):
             table = ratios(rest)
             for run in held:
                 point = run.comparable()
@@ -163,13 +163,34 @@ def _measurement(run: Run) -> vision_fit.Measurement:
 
 
 def ratios(runs: Iterable[Run]) -> dict[str, float]:
-    """The bound of each group that has enough runs of enough models, and of each family's widest group."""
+    """The bound of each group that has enough runs of enough sources, and of each family.
+
+    A detector or segmenter whose step was not traced has its family's bound times that of a factor on its backbone.
+    """
     members = _members(runs)
-    return {
-        group: round(bounds.quantile(run.ratio for run in found), 3)
-        for group, found in sorted(members.items())
-        if group in bounds.WIDEST or (len(found) >= bounds.ENOUGH and len({run.model for run in found}) >= MODELS)
-    }
+    found = {group: bounds.by_source(_by_project(own)) for group, own in members.items() if _suffice(own)}
+    for family, margin in bounds.MARGINS.items():
+        own = members.get(family, [])
+        measured = bounds.by_source(_by_project(own)) if own else 1.0
+        few = len({run.project for run in own}) < bounds.SOURCES
+        found[family] = max(margin, measured) if few else measured
+    for task, group in bounds.UNTRACED.items():
+        found[group] = found[task] * bounds.by_source(by_backbone.ratios(task).values())
+    return {group: round(ratio, 3) for group, ratio in sorted(found.items())}
+
+
+def _suffice(runs: Sequence[Run]) -> bool:
+    """Whether a group has a bound of its own."""
+    models, projects = {run.model for run in runs}, {run.project for run in runs}
+    return len(runs) >= bounds.ENOUGH and len(models) >= bounds.MODELS and len(projects) >= bounds.SOURCES
+
+
+def _by_project(runs: Iterable[Run]) -> list[list[float]]:
+    """Measured over predicted, source by source."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        found[run.project].append(run.ratio)
+    return list(found.values())
 
 
 def table(on_gpu: Sequence[Run], on_cpu: Sequence[Run]) -> dict[str, bounds.Bound]:
@@ -179,16 +200,12 @@ def table(on_gpu: Sequence[Run], on_cpu: Sequence[Run]) -> dict[str, bounds.Boun
         members.setdefault(_cpu_group(run), []).append(run)
     known = cpu_ratios(on_cpu) | ratios(on_gpu)
 
-    def bound(group: str, found: Sequence[Run]) -> bounds.Bound:
-        models, projects = {run.model for run in found}, {_project(run) for run in found}
+    def bound(group: str) -> bounds.Bound:
+        found = members.get(group, [])
+        models, projects = {run.model for run in found}, {run.project for run in found}
         return bounds.Bound(known.get(group), len(found), len(models), len(projects))
 
-    return {group: bound(group, found) for group, found in sorted(members.items())}
-
-
-def _project(run: Run) -> str:
-    """Who measured a run: the first word of its source, which is a repository."""
-    return run.source.split()[0]
+    return {group: bound(group) for group in sorted({*members, *known})}
 
 
 def scores(found: Iterable[Outcome]) -> dict[str, Score]:

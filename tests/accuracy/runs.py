@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +25,8 @@ SHAPE = ("params", "layers", "encoder_layers", "hidden", "heads", "kv_heads", "h
 class Run:
     """One measured run. ``measured`` is in GiB of one GPU, or of the host without GPUs, as ``metric`` counts it.
 
-    ``drawn`` says that nobody chose its configuration: it was drawn by lot.
+    ``drawn`` says that nobody chose its configuration: it was drawn by lot. ``memory`` is the memory block that
+    describes it, where it was written as one.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Run:
     workload: Workload
     placement: Placement
     drawn: bool = False
+    memory: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def comparable(self) -> float:
         """The point estimate in GiB, without the parts that the metric does not count."""
@@ -50,11 +52,28 @@ class Run:
         """Measured over predicted."""
         return self.measured / self.comparable()
 
+    @property
+    def project(self) -> str:
+        """Who measured it: pages of one project are one source."""
+        return self.source.split()[0].rpartition("/")[2]
+
+    def needed(self) -> float:
+        """GiB that a GPU needs for it: what was measured, and as predicted what the metric does not count."""
+        prediction = predict(self.workload, self.placement)
+        if prediction is None or prediction.gpu is None:
+            raise ValueError(f"{self.id} has no prediction for a GPU")
+        return self.measured + sum(prediction.gpu.parts.get(part, 0.0) for part in LEFT_OUT[self.metric])
+
 
 def rows(name: str) -> list[dict[str, str]]:
     """The rows of one of the tables beside this file."""
     with (HERE / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def published_runs() -> list[Run]:
+    """All published runs: what bounds are made of."""
+    return [*transformer_runs(), *other_runs(), *vision_runs()]
 
 
 def transformer_runs() -> list[Run]:
@@ -95,7 +114,8 @@ def other_runs() -> list[Run]:
 
 
 def _other_run(row: dict[str, str]) -> Run:
-    job = auto_job({"memory": json.loads(row["memory"]), "hyperparameters": None})
+    memory = json.loads(row["memory"])
+    job = auto_job({"memory": memory, "hyperparameters": None})
     gpus = int(row["gpus"])
     return Run(
         id=row["id"],
@@ -105,6 +125,7 @@ def _other_run(row: dict[str, str]) -> Run:
         measured=float(row["measured_gib"]),
         workload=described(job),
         placement=Placement(hosts=max(1, gpus // 8), gpus_per_host=min(gpus, 8), gpu=row["gpu"]),
+        memory=memory,
     )
 
 

@@ -1,6 +1,6 @@
-"""Twenty job files made from measured training runs, and what each truly needs on an instance.
+"""Job files made from measured training runs, and what each truly needs on an instance.
 
-Measured runs on one GPU, taken at even distances from the tables: nobody chose them. The true need
+Measured runs on one GPU; twenty of them are taken at even distances from the tables: nobody chose them. The true need
 of an attempt is its predicted point times measured over predicted of that run, so that a job whose prediction was
 20 % low stays 20 % low on every instance and with every remedy.
 """
@@ -25,10 +25,11 @@ TRANSFORMERS, VISION = 15, 5
 
 @dataclass(frozen=True)
 class Trial:
-    """A job and how far its prediction is off."""
+    """A job and how far its prediction is off: ``off`` is measured over predicted."""
 
     run: Run
     job: Job
+    off: float
     surprise: float = 1.0
     """True need over measured: above 1 the planner is further off than it was."""
 
@@ -38,13 +39,12 @@ class Trial:
         prediction = predict(workload, Placement.on(instance))
         if prediction is None or prediction.gpu is None:
             raise ValueError(f"{self.run.id} has no prediction")
-        return prediction.gpu.point * self.run.ratio * self.surprise
+        return prediction.gpu.point * self.off * self.surprise
 
 
-def picked(folder: Path) -> list[Trial]:
-    """The twenty jobs, with their files in ``folder``."""
-    runs = [*_evenly(on_one_gpu(transformer_runs()), TRANSFORMERS), *_evenly(vision_runs(), VISION)]
-    return [trial(run, folder) for run in runs]
+def picked() -> list[Run]:
+    """The twenty runs."""
+    return [*_evenly(on_one_gpu(transformer_runs()), TRANSFORMERS), *_evenly(vision_runs(), VISION)]
 
 
 def on_one_gpu(runs: list[Run]) -> list[Run]:
@@ -52,9 +52,14 @@ def on_one_gpu(runs: list[Run]) -> list[Run]:
     return [run for run in runs if run.placement.gpus == 1 and not _needs_more_than_a_file(run)]
 
 
+def transformers(runs: list[Run]) -> list[Run]:
+    """Those of ``runs`` that train a transformer."""
+    return [run for run in runs if isinstance(run.workload.model, Transformer)]
+
+
 def trial(run: Run, folder: Path) -> Trial:
     """One run as a job. Raises ValueError when its file says something else than the run was."""
-    found = Trial(run, _job(run, folder))
+    found = Trial(run, _job(run, folder), run.ratio)
     told, known = (predict(workload, run.placement) for workload in (read(found.job), run.workload))
     if told is None or known is None or told.gpu is None or known.gpu is None or told.gpu.point != known.gpu.point:
         raise ValueError(f"{run.id}: the job file describes another workload")
@@ -76,12 +81,6 @@ def _job(run: Run, folder: Path) -> Job:
     (folder / "src").mkdir(exist_ok=True)
     (folder / "src" / "train.py").touch()
     path = folder / f"{run.id.lower()}.yaml"
-    memory = {
-        name: getattr(workload, name)
-        for name in ("method", "precision", "optimizer", "attention", "sharding", "stack", "loss")
-    }
-    if workload.method != "full":
-        memory["lora_rank"] = workload.lora_rank
     job: dict[str, Any] = {
         "name": run.id.lower(),
         "platform": "dev",
@@ -93,12 +92,25 @@ def _job(run: Run, folder: Path) -> Job:
             "gradient_checkpointing": workload.gradient_checkpointing,
         },
         "resources": {"instance_type": "auto", "max_runtime": "8h"},
-        "memory": memory | {"model": _model(workload.model)},
+        "memory": _memory(run),
     }
-    if isinstance(workload.model, Transformer):
-        job["memory"] |= {"sequence_length": workload.sequence_length, "head": workload.model.head}
     path.write_text(yaml.safe_dump(job), encoding="utf-8")
     return load_job(str(path))
+
+
+def _memory(run: Run) -> dict[str, Any]:
+    """The memory block of a run, without what its hyperparameters say."""
+    workload = run.workload
+    if run.memory:
+        said = {"micro_batch", "accumulation", "gradient_checkpointing"}
+        return {name: value for name, value in run.memory.items() if name not in said} | {"stack": workload.stack}
+    names = ("method", "precision", "optimizer", "attention", "sharding", "stack", "loss")
+    memory = {name: getattr(workload, name) for name in names} | {"model": _model(workload.model)}
+    if workload.method != "full":
+        memory["lora_rank"] = workload.lora_rank
+    if isinstance(workload.model, Transformer):
+        memory |= {"sequence_length": workload.sequence_length, "head": workload.model.head}
+    return memory
 
 
 def _model(model: object) -> dict[str, Any]:

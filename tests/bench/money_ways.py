@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -108,26 +108,45 @@ def usd_per_hour(instance_type: str) -> float:
     return known.usd_per_hour
 
 
+def least_usd(trial: Trial) -> float | None:
+    """USD of the job on the cheapest instance that would have held it, as it is; None where none would have."""
+    return min((HOURS * usd for usd in _that_hold(trial)), default=None)
+
+
+def _that_hold(trial: Trial) -> Iterator[float]:
+    """The price an hour of each instance with a GPU that has enough memory."""
+    for name, each in instances().items():
+        if (
+            usable_gib(each)
+            and price(name, REFERENCE_REGION, packaged=True)
+            and trial.need_gib(each) <= usable_gib(each)
+        ):
+            yield usd_per_hour(name)
+
+
 @dataclass(frozen=True)
 class Sum:
-    """What a strategy did with several jobs."""
+    """What a strategy did with several jobs. ``lost`` were refused, though some instance would have held them."""
 
     done: int
     refused: int
+    lost: int
     failed_attempts: int
-    wasted_seconds: float
     wasted_usd: float
     total_usd: float
+    least_usd: float
+    """What the cheapest instances that would have held the jobs that ended well would have cost."""
 
 
-def add_up(walks: Sequence[list[Tried]], to_fail: float = TO_FAIL) -> Sum:
-    """Sum over jobs; what an attempt without an end cost is wasted."""
+def add_up(walks: Sequence[list[Tried]], least: Sequence[float | None], to_fail: float = TO_FAIL) -> Sum:
+    """Sum over jobs with `least_usd` of each; what an attempt without an end cost is wasted."""
     lost = [tried for walk in walks for tried in walk if not tried.fits]
     return Sum(
         done=sum(walk[-1].fits for walk in walks if walk),
         refused=sum(not walk for walk in walks),
+        lost=sum(not walk and usd is not None for walk, usd in zip(walks, least, strict=True)),
         failed_attempts=len(lost),
-        wasted_seconds=sum(tried.hours(to_fail) for tried in lost) * 3600,
         wasted_usd=sum(tried.usd(to_fail) for tried in lost),
         total_usd=sum(tried.usd(to_fail) for walk in walks for tried in walk),
+        least_usd=sum(usd or 0.0 for walk, usd in zip(walks, least, strict=True) if walk and walk[-1].fits),
     )

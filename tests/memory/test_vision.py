@@ -150,7 +150,7 @@ def test_a_detector_that_was_not_traced_is_a_factor_on_its_backbone_and_says_so(
     detector = replace(RESNET50, model=Vision("convnext_tiny", 224, "detection"))
     assert total(detector) > total(backbone)
     assert any("detection has 1.25 x" in note for note in vision.notes(detector))
-    assert bounds.gpu_ratio(detector) == pytest.approx(bounds.HEADS * bounds.gpu_ratio(backbone))
+    assert bounds.gpu_ratio(detector) > 1.5 * bounds.MARGINS["detection"]
     assert vision.notes(RESNET50) == ()
 
 
@@ -159,8 +159,10 @@ def test_a_backbone_that_detects_is_faster_rcnn_where_that_was_traced() -> None:
     detector = replace(named, model=Vision("resnet50", 0, "detection"))
     assert total(detector) == total(named)
     assert vision.resolve(Vision("resnet50", 0, "detection")).size == 800  # a detector's images, not a classifier's
-    assert bounds.gpu_ratio(detector) == bounds.HEADS
+    assert bounds.gpu_ratio(detector) == bounds.load()["detection"]
     assert vision.resolve(Vision("resnet101", 0, "segmentation")).model.name == "deeplabv3_resnet101"
+    plain = vision.resolve(Vision("vit_large_patch16_224", 0, "detection"))
+    assert (plain.model.name, plain.size, plain.traced) == ("vitdet_large", 1024, True)
     # torchvision's frozen batch norms keep nothing of their input
     assert total(replace(named, model=Vision("fasterrcnn_resnet50_fpn", 0))) < total(named)
     painter = replace(named, model=Vision("yolov8n", 0, "segmentation"))

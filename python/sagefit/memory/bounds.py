@@ -1,15 +1,20 @@
 """How far a measurement may lie above the point estimate.
 
-Split-conformal: the 95 % quantile of measured over predicted among measured runs (Vovk et al. 2005; Lei et al. 2018),
-for each family, method and stack with enough runs, else for wider groups. ``bounds.json`` holds the quantiles, and how
-many runs are behind them; ``make bench-memory`` computes them from the published runs in ``tests/accuracy/``.
+A job is of a source that nobody measured, so sources count and not runs. Of each source the conformal 95 % quantile of
+measured over predicted is taken (split-conformal: Vovk et al. 2005; Lei et al. 2018), and the bound is a conformal
+quantile of these: with fewer than nine sources what the worst of them would have needed. The next source, if it is like
+them, stays within it with a chance of K in K + 1 for K sources. It is made for each family, method and stack with
+enough runs of enough sources, else for wider groups. A family of few sources has at least a margin.
+
+``bounds.json`` holds the bounds, and how much is behind them; ``make bench-memory`` computes them from the published
+runs in ``tests/accuracy/``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,16 +24,21 @@ from sagefit.memory.vision_models import resolve
 from sagefit.memory.workload import Diffusion, Measured, Tabular, Traced, Transformer, Vision, Workload
 
 LEVEL = 0.95
-ENOUGH = 20  # runs of a group; with fewer, the 95 % quantile is the largest of them or unknown
-WIDEST = ("transformer", "vision")
+OF_SOURCES = 0.9
+# What a group needs for a bound of its own; with fewer, the 95 % quantile is the largest of its runs or unknown.
+ENOUGH = 20  # runs
+MODELS = 3
+SOURCES = 3
 # No measured host memory beside a GPU was found, so these are margins and not quantiles.
 HOST = 1.15
 TABULAR = 1.3
 TRACED = 1.17  # of 48 published runs of 10 vision models; transformers have none, and the same margin
-# Detectors and segmenters: a margin, as the runs that were found of them are of few sources, which count differently.
-# One whose step was not traced is a factor on its backbone, and gets the margin beside the bound of that.
-HEADS = 1.3
 MEASURED = 1.1  # two runs of one job differ by 5 to 10 % through the caching allocator alone
+# The least bound of a family while it has fewer than `SOURCES`: that of traced runs, and more for detectors and
+# segmenters, whose trainers count memory differently.
+MARGINS = {"transformer": 1.3, "vision": TRACED, "diffusion": TRACED, "detection": 1.3, "segmentation": 1.3}
+# Of a detector or segmenter whose step was not traced: a factor on its backbone.
+UNTRACED = {"detection": "detection by backbone", "segmentation": "segmentation by backbone"}
 
 
 class Bound(NamedTuple):
@@ -39,8 +49,14 @@ class Bound(NamedTuple):
     models: int
     sources: int
 
+    @property
+    def few(self) -> bool:
+        """Whether too few sources are behind it, so that it is at least a margin."""
+        return self.sources < SOURCES
+
 
 _NOTHING = Bound(None, 0, 0, 0)
+_FAMILIES = {"classification": "vision"}
 
 
 @dataclass(frozen=True)
@@ -58,10 +74,13 @@ class Evidence:
 
 
 def groups(workload: Workload) -> list[str]:
-    """The groups a workload belongs to, the narrowest first."""
+    """The groups a workload belongs to, the narrowest first; the last is its family, which always has a bound."""
     model = workload.model
     if isinstance(model, Vision):
-        return ["vision"]
+        found = resolve(model)
+        return [UNTRACED[found.task] if not found.traced else _FAMILIES.get(found.task, found.task)]
+    if isinstance(model, Diffusion):
+        return [f"diffusion/{workload.method}", "diffusion"]
     if isinstance(model, Transformer):
         family = "encoder" if model.architecture == "encoder" else "decoder"
         method = f"{family}/{workload.method}"
@@ -79,6 +98,14 @@ def quantile(ratios: Iterable[float], level: float = LEVEL) -> float:
     return ordered[min(len(ordered), math.ceil((len(ordered) + 1) * level)) - 1]
 
 
+def by_source(ratios: Iterable[Sequence[float]]) -> float:
+    """The bound that holds for sources: the quantile of what each would have needed, one sequence of ratios a source.
+
+    Hierarchical conformal prediction with the source as the group (Dunn, Wasserman and Ramdas 2023).
+    """
+    return quantile((quantile(each) for each in ratios), OF_SOURCES)
+
+
 def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> float:
     """Upper bound over point estimate for the memory of one GPU, at least 1.
 
@@ -87,7 +114,7 @@ def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
     """
     if isinstance(workload.model, Measured):
         return MEASURED
-    if isinstance(workload.model, Diffusion | Traced):
+    if isinstance(workload.model, Traced):
         return TRACED
     return _decided(workload, load() if table is None else table)[0]
 
@@ -95,19 +122,11 @@ def gpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
 def _decided(workload: Workload, known: Mapping[str, float]) -> tuple[float, str]:
     """The ratio of a workload, and the group that it comes from."""
     own, *borrowed = groups(workload)
-    if _has_head(workload):
-        traced = isinstance(workload.model, Vision) and resolve(workload.model).traced
-        return HEADS if traced else HEADS * max(1.0, known.get(own, 1.0)), own
     if own in known:
         return max(1.0, known[own]), own
-    if workload.stack == "unknown":
+    if workload.stack == "unknown" and borrowed:
         borrowed += [group for group in known if group.startswith(borrowed[0])]
     return max([(1.0, ""), *((known[group], group) for group in borrowed if group in known)])
-
-
-def _has_head(workload: Workload) -> bool:
-    """Whether the workload detects or segments."""
-    return isinstance(workload.model, Vision) and resolve(workload.model).task != "classification"
 
 
 def host_ratio(workload: Workload) -> float:
@@ -136,7 +155,7 @@ def cpu_ratio(workload: Workload, table: Mapping[str, float] | None = None) -> f
 def evidence(workload: Workload, *, on_gpu: bool) -> Evidence | None:
     """What is behind the bound of the memory that holds the model; None where it is a margin, and no quantile."""
     measured = table()
-    if not isinstance(workload.model, Transformer | Vision):
+    if not isinstance(workload.model, Transformer | Vision | Diffusion):
         return None
     if not on_gpu:
         group = cpu_group(workload)

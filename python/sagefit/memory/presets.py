@@ -9,7 +9,8 @@ parameters it has are the published ones to the last, but for DeepSeek-V3 (14,84
 (no class in transformers; by the formula), and MPT-30B and Qwen2-57B-A14B, whose exact count is the built one. T5 heads
 that are not tied were added, because transformers 5 ties them. Heads, groups and widths of 62 rows were compared with
 LitGPT's configurations, and are equal. ``vision_towers.csv`` has the shapes of the towers of vision-language models,
-whose parameters are ``other``; they were built in the same way, with transformers 5.24.
+whose parameters are ``other``. transformers 5.24 built these models on the meta device with the shapes as they are
+written there; only the count of Qwen2.5-VL-3B was compared with a model that ran.
 """
 
 from __future__ import annotations

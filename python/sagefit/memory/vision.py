@@ -27,6 +27,7 @@ __all__ = [
     "known",
     "names",
     "notes",
+    "phases_of",
     "resolve",
     "tensor_phases",
 ]
@@ -103,7 +104,7 @@ def tensor_phases(workload: Workload, placement: Placement) -> Phases:
     found = resolve(workload.model)
     able = stacks_with(workload.sharding)
     stacks = [one for one in _DIFFERENT if one in able] if workload.stack == "unknown" else [workload.stack]
-    return max((_phases(found, workload, placement, stack) for stack in stacks), key=peak)
+    return max((phases_of(found, workload, placement, stack) for stack in stacks), key=peak)
 
 
 def notes(workload: Workload) -> tuple[str, ...]:
@@ -138,7 +139,8 @@ def _frozen(model: Vision) -> bool:
     return resolve(model).model != resolve(replace(model, pretrained=False)).model
 
 
-def _phases(found: Found, workload: Workload, placement: Placement, stack: Stack) -> Phases:
+def phases_of(found: Found, workload: Workload, placement: Placement, stack: Stack) -> Phases:
+    """Bytes of tensors by phase and part of a model that `resolve` found, under one stack."""
     model = found.model
     maps, heads = (1.0, 1.0) if found.traced else TASKS[found.task]
     area = (found.size / model.size) ** 2

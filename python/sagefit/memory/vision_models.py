@@ -57,9 +57,10 @@ _HEADS: dict[str, Task] = {
 _HEADED = re.compile(rf"({'|'.join(_HEADS)})_(.+?)(_320)?(_fpn(_v2)?)?")
 _SIZE = re.compile(r"(.+?)[-_](\d{3})(px)?")
 _SIZES = range(192, 1025, 8)  # smaller numbers at the end of a name are multipliers of the width
-# What a backbone is taken for where that was traced: Faster R-CNN with a feature pyramid, DeepLabV3; a YOLO with masks.
+# What a backbone is taken for where that was traced: Faster R-CNN with a feature pyramid, ViTDet, DeepLabV3, a YOLO
+# with masks.
 _WITH: dict[Task, tuple[str, ...]] = {
-    "detection": ("faster_rcnn_{}",),
+    "detection": ("faster_rcnn_{}", "vitdet_{}"),
     "segmentation": ("deeplabv3_{}", "{}-seg"),
     "classification": (),
 }

@@ -68,6 +68,7 @@ def _bound(found: Evidence | None) -> dict[str, Any] | None:
         "ratio": _round(found.ratio),
         "group": found.group,
         **{name: getattr(found.behind, name) for name in ("runs", "models", "sources")},
+        "few": found.behind.few,
         "own_group": found.own_group,
         "own_runs": found.own.runs,
     }

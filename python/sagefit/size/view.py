@@ -93,9 +93,15 @@ def _way(way: Way) -> str:
 
 def _evidence(found: Evidence) -> str:
     """How sure the bound is: the measured runs behind it."""
-    of_runs = max(1.0, found.behind.ratio or 1.0)
-    whence = "from" if found.ratio == of_runs else f"wider than {of_runs:.2f} x from"
-    told = f"bound: {found.ratio:.2f} x the prediction, {whence} {_runs(found.behind)} ({found.group})"
+    told = f"bound: {found.ratio:.2f} x the prediction"
+    if not found.behind.runs:
+        return f"{told}; nothing of this kind was measured ({found.group})"
+    behind = f"{_runs(found.behind)} ({found.group})"
+    if found.behind.few:
+        told += f"; few sources measured this kind: {behind}"
+    else:
+        of_runs = max(1.0, found.behind.ratio or 1.0)
+        told += f", {'from' if found.ratio == of_runs else f'wider than {of_runs:.2f} x from'} {behind}"
     if found.group == found.own_group:
         return told
     own = f"{found.own_group} alone has {_runs(found.own)}, too few for a bound of its own"
