@@ -60,6 +60,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     return Workload(
         model=draw(models()),
         method=draw(st.sampled_from(["full", "lora", "qlora"])),
+        base_dtype=draw(st.sampled_from(["default", "fp32", "16-bit", "8-bit"])),
         lora_rank=draw(st.integers(1, 256)),
         precision=draw(st.sampled_from(["fp32", "fp16-mixed", "bf16-mixed", "bf16"])),
         optimizer=draw(st.sampled_from(["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion"])),

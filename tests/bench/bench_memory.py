@@ -27,7 +27,7 @@ BOUNDS = ROOT / "python" / "sagefit" / "memory" / "bounds.json"
 
 # Runs that were collected with those of others.csv and that a job file cannot describe.
 UNDESCRIBED = {
-    "of denoisers that are not known, or have weights of 8 bits": 77,
+    "of denoisers that are not known, or have fp8 weights or adapters other than LoRA": 70,
     "of preference and reinforcement learning with tensor parallelism, or with what else is not known": 7,
     "of vision-language models that also hear, or with tensor parallelism": 9,
     "whose sequence length or checkpointing is not published": 9,
@@ -376,15 +376,16 @@ SegFormer, preference training and vision-language models were described by its 
 configurations that ran.
 (Those of FSDP are `zero3` in what was said first: a job file had no other word.)
 *First* is what the planner said of them before anybody had looked at a row (2026-11-27, diffusion models, YOLO,
-SegFormer, preference training and vision-language models 2026-11-28,
+SegFormer, preference training, vision-language models and 8-bit weights 2026-11-28,
 [first_sight.csv](../tests/accuracy/first_sight.csv)), with the bounds of that day; *now* is what it says today with
 bounds of other sources. The terms that were added in
 between came from [this project's own runs on a GPU](#this-projects-own-runs-on-a-gpu) and from traces.
 Three of YOLOv8's rows had been looked at while its loss was traced, and the number of boxes was raised then, from 60 to
 120, by what four joined images of COCO hold at most; it moves these rows by 1 to 4 %. MMDetection's batch norms, which
 keep their input, were traced after its rows had been predicted 15 to 30 % low with torchvision's. The peaks of the
-runs of preference training and of vision-language models were known while their losses and towers were described, and
-no figure came from them. Most have the script's cap as their length, although their data are shorter.
+runs of preference training, of vision-language models and of 8-bit weights were known while their losses, towers and
+weights were described, and no figure came from them. Most of the first two have the script's cap as their length,
+although their data are shorter.
 
 {collected}
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from accuracy.runs import Run, gpu_rows, gpu_runs
+from drawn import gpu
 from sagefit.memory import GIB, Transformer, Workload, activations
 from sagefit.memory.stacks import PROFILES
+from sagefit.memory.states import INT8, NF4
 from sagefit.paths import ROOT
 
 # Bytes of each h, q, kv and F for a token, with flash attention.
@@ -130,3 +132,26 @@ def test_checkpointing_keeps_the_stream_in_its_own_dtype(fields: dict[str, Any],
 def test_gradients_of_an_mlp_live_five_at_a_time() -> None:
     assert activations.mlp_gradients(LLAMA_1B, workload(precision="bf16")) == 5 * 2 * 8192
     assert activations.mlp_gradients(replace(LLAMA_1B, gated=False), workload(precision="bf16")) == 3 * 2 * 8192
+
+
+def test_8_bit_weights_keep_their_inputs_twice() -> None:
+    """bitsandbytes saves the input of such a layer, and that in 8 bits, though nothing is computed from them."""
+    nf4 = workload(method="qlora", lora_rank=8, precision="bf16-mixed", stack="hf-trainer")
+    int8 = replace(nf4, method="lora", base_dtype="8-bit")
+    profile = PROFILES["hf-trainer"]
+    (tower,) = activations.towers(LLAMA_1B, int8)
+    besides = activations.layer(LLAMA_1B, int8, profile, tower) - activations.layer(LLAMA_1B, nf4, profile, tower)
+    h, f, q = LLAMA_1B.hidden, LLAMA_1B.ffn, LLAMA_1B.heads * LLAMA_1B.head_dim
+    # In 8 bits q, k, v, gate and up have h, the output q, and down f; norms and product are fp32 as prepared.
+    assert besides == pytest.approx((5 * h + q + f) + 4 * (2 * h + f))
+    assert activations.is_prepared(int8, profile)
+    assert not activations.is_prepared(replace(int8, base_dtype="16-bit"), profile)
+
+
+def test_8_bit_weights_are_a_byte_each() -> None:
+    lora = workload(method="lora", lora_rank=8, precision="bf16-mixed", stack="hf-trainer")
+    told = {dtype: gpu(replace(lora, base_dtype=dtype)).parts["weights"] for dtype in ("8-bit", "16-bit")}
+    nf4 = gpu(replace(lora, method="qlora")).parts["weights"]
+    assert nf4 < told["8-bit"] < told["16-bit"]
+    linear = (told["8-bit"] - nf4) * GIB / (INT8 - NF4)
+    assert linear == pytest.approx(LLAMA_1B.params - LLAMA_1B.vocab * LLAMA_1B.hidden, rel=0.01)

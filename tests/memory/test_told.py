@@ -239,12 +239,28 @@ def test_kernels_and_adapters(
     assert (workload.stack, workload.method, workload.lora_rank) == (stack, method, rank)
 
 
+def test_8_bit_weights_are_told(tmp_path: Path) -> None:
+    workload = told(tmp_path, {"load_in_8bit": True, "lora_r": 8})
+    assert (workload.method, workload.base_dtype, workload.lora_rank) == ("lora", "8-bit", 8)
+    assert any("so base_dtype is taken as 8-bit" in note for note in workload.notes)
+    message = refusal(tmp_path, {"load_in_8bit": True, "fsdp": "full_shard"})
+    assert "memory.base_dtype" in message
+    assert "set sharding: none, zero1 or zero2" in message
+
+
 @pytest.mark.parametrize(
     ("hyperparameters", "memory", "field", "said"),
     [
         ({"fsdp": "full_shard"}, {"sharding": "none"}, "memory.sharding", "set sharding: fsdp"),
         ({"fsdp": "full_shard"}, {"sharding": "zero3"}, "memory.sharding", "which is fsdp"),
         ({"load_in_4bit": True}, {"method": "lora"}, "memory.method", "set method: qlora"),
+        ({"load_in_8bit": True}, {"method": "full"}, "memory.method", "set method: lora"),
+        (
+            {"load_in_8bit": True},
+            {"method": "lora", "base_dtype": "16-bit"},
+            "memory.base_dtype",
+            "set base_dtype: 8-bit",
+        ),
         ({"use_liger_kernel": False}, {"stack": "hf-liger"}, "memory.stack", "set stack: hf-trainer"),
         (
             {"fsdp": "full_shard offload"},
@@ -282,7 +298,6 @@ def test_zero3_of_a_stack_that_shards_with_fsdp_is_the_same(tmp_path: Path) -> N
         ({"deepspeed": "ds.json"}, {"ds.json": "[" * 50_000}, "is no DeepSpeed configuration"),
         ({"deepspeed": "ds.json"}, {"ds.json": " " * 200_000 + "{}"}, "no file"),
         ({"accelerate_config": "a.yaml"}, {"a.yaml": "distributed_type: XLA\n"}, "'xla' is not known"),
-        ({"load_in_8bit": True}, {}, "weights in 8 bits are not known"),
         ({"torch_compile": True}, {}, "what compiled code keeps is not known"),
     ],
 )

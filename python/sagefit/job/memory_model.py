@@ -189,7 +189,7 @@ class Memory(Fields):
     method: Method = "full"
     lora_rank: Count | None = None
     lora_targets: LoraTargets | None = None
-    base_dtype: Literal["default", "fp32", "16-bit"] = "default"
+    base_dtype: Literal["default", "fp32", "16-bit", "8-bit"] = "default"
     head: Literal["lm", "classification"] | None = None
     objective: Objective = "supervised"
     reference_model: bool | None = None

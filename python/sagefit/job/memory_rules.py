@@ -50,7 +50,7 @@ def memory_problems(job: Job) -> Iterator[Problem]:
     if "objective" in memory.model_fields_set:
         yield from objective_problems(memory, memory.objective)
     if not _shards_as_told(job):
-        yield from sharing_problems(memory.sharding, memory.cpu_offload, memory.stack)
+        yield from sharing_problems(memory.sharding, memory.cpu_offload, memory.stack, memory.base_dtype)
     yield from _knobs(job, memory)
     if memory.trace is not None:
         yield from _trace(job, memory.trace)
@@ -186,8 +186,14 @@ def _shards_as_told(job: Job) -> bool:
     return bool(names & set(_SHARDS)) or any(name.startswith("ACCELERATE_USE_") for name in job.environment)
 
 
-def sharing_problems(sharding: Sharding, cpu_offload: Offload, stack: Stack) -> Iterator[Problem]:
+def sharing_problems(sharding: Sharding, cpu_offload: Offload, stack: Stack, base_dtype: str) -> Iterator[Problem]:
     """What cannot be shared among ranks, or be moved to the host, in this way."""
+    if base_dtype == "8-bit" and sharding not in ("none", "zero1", "zero2"):
+        yield Problem(
+            ("memory", "base_dtype"),
+            f"what weights of 8 bits need when they are sharded is not known, and sharding is {sharding}",
+            "set sharding: none, zero1 or zero2, or method: qlora",
+        )
     if sharding.startswith("fsdp") and stack in WITHOUT_FSDP:
         yield Problem(
             ("memory", "sharding"),

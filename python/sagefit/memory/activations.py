@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sagefit.memory.objectives import loss_bytes
 from sagefit.memory.stacks import PROFILES, StackProfile
+from sagefit.memory.states import INT8, quantized
 from sagefit.memory.workload import Transformer, VisionTower, Workload
 
 STANDARD = StackProfile()
@@ -89,7 +90,21 @@ def layer(model: Transformer, workload: Workload, profile: StackProfile, tower: 
     if tower.other:
         # A decoder layer attends to the encoder too: a norm, q and output, and keys and values of the encoder's tokens.
         cross = norms / 2 + element * (2 * q + keys * tower.other / tower.length) + score * tower.other
-    return norms + attention + mlp + masks + cross
+    return norms + attention + mlp + masks + cross + _of_8_bits(model, workload, profile)
+
+
+def _of_8_bits(model: Transformer, workload: Workload, profile: StackProfile) -> float:
+    """What linear layers with 8-bit weights save besides: their input, and that in 8 bits.
+
+    bitsandbytes' ``MatMul8bitLt`` keeps both, as it was given and as it was quantized, though nothing is computed from
+    them where only adapters are trained. The input of the attention's last layer is kept anyway.
+    """
+    if quantized(workload) != INT8:
+        return 0.0
+    own = 4 if is_prepared(workload, profile) else element_size(workload)
+    readers = 3 + (2 if model.gated else 1)
+    small = float(readers * model.hidden + model.heads * model.head_dim + width(model))
+    return small + float(own * (2 * model.hidden + width(model)))
 
 
 def width(model: Transformer) -> int:
@@ -119,8 +134,8 @@ def _adapter_input(workload: Workload, profile: StackProfile) -> float:
 
 
 def is_prepared(workload: Workload, profile: StackProfile) -> bool:
-    """Whether all that QLoRA does not quantize is fp32 (PEFT ``prepare_model_for_kbit_training``)."""
-    return workload.method == "qlora" and profile.float_embeddings
+    """Whether all that is not quantized is fp32 (PEFT ``prepare_model_for_kbit_training``)."""
+    return quantized(workload) > 0 and profile.float_embeddings
 
 
 def wide_stream(workload: Workload, profile: StackProfile) -> bool:

@@ -88,6 +88,8 @@ def groups(workload: Workload) -> list[str]:
             return [f"{method}/{workload.objective}", method, "transformer"]
         if model.tower:
             return [f"{method}/vision-language", method, "transformer"]
+        if workload.method == "lora" and workload.base_dtype == "8-bit":
+            return [f"{method}/8-bit", method, "transformer"]
         return [f"{method}/{workload.stack}", method, "transformer"]
     return []
 

@@ -14,7 +14,7 @@ from sagefit.job.memory_model import Stack
 from sagefit.memory.diffusion_models import Denoiser, known, resolve, size, table
 from sagefit.memory.overhead import peak, with_overhead
 from sagefit.memory.stacks import PROFILES, profile_of, stacks_with
-from sagefit.memory.states import State, model_state
+from sagefit.memory.states import State, model_state, quantized
 from sagefit.memory.workload import Diffusion, Phases, Placement, Workload
 
 __all__ = [
@@ -100,7 +100,8 @@ def notes(workload: Workload) -> tuple[str, ...]:
             "memory.model.encoders says unloaded if they leave it before the first step, cached if they never are there"
         )
     if workload.method == "lora":
-        said.append("the frozen denoiser is in 16 bits, and adapters have no dropout, as in diffusers' scripts")
+        bits = "8 bits" if quantized(workload) else "16 bits"
+        said.append(f"the frozen denoiser is in {bits}, and adapters have no dropout, as in diffusers' scripts")
     return tuple(said)
 
 

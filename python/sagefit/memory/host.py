@@ -12,6 +12,7 @@ from sagefit.job.memory_model import Stack
 from sagefit.memory import diffusion, objectives, tabular, vision
 from sagefit.memory.architecture import adapter_params
 from sagefit.memory.stacks import PROFILES, stacks_with
+from sagefit.memory.states import quantized
 from sagefit.memory.workload import GIB, Diffusion, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
 
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
@@ -178,7 +179,7 @@ def _loaded(workload: Workload, placement: Placement, stack: Stack) -> float:
     if stack == "torchtitan":
         return one / placement.hosts
     copies = LOAD_COPIES.get(stack, 1)
-    if workload.method == "qlora" and copies == 1:
+    if quantized(workload) and copies == 1:
         one = min(one, SHARD)
     once = workload.stage == 3 and stack in LOADS_ONCE
     if isinstance(workload.model, Transformer) and (second := objectives.frozen_model(workload.model, workload)):

@@ -64,7 +64,7 @@ def described(job: Job, hyperparameters: Mapping[str, object] | None = None) -> 
     hyperparameters = job.hyperparameters if hyperparameters is None else hyperparameters
     reader, told = Reader(job, memory, hyperparameters), Told(job, memory, hyperparameters)
     workload = _workload(reader, told, memory, resolved)
-    shared = sharing_problems(workload.sharding, workload.cpu_offload, workload.stack)
+    shared = sharing_problems(workload.sharding, workload.cpu_offload, workload.stack, workload.base_dtype)
     if problems := [*reader.problems, *told.problems, *shared]:
         raise job.refusal(problems)
     return workload
@@ -122,7 +122,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         world_size=memory.world_size,
         stack=told.get("stack"),
         loss=memory.loss,
-        base_dtype=memory.base_dtype,
+        base_dtype=told.get("base_dtype"),
         **_seeing(reader, told, model, length, method),
         **_compared(reader, told, objective, method),
         workers=workers,
@@ -253,7 +253,8 @@ def _unknown_of_denoisers(reader: Reader, method: str, attention: str) -> Iterat
     measured = "or give measured peaks (family: measured)"
     if method == "qlora":
         problem = "what a denoiser with 4-bit weights needs is not known"
-        yield Problem(("memory", "method"), problem, f"lora has the frozen denoiser in 16 bits; {measured}")
+        knob = f"lora has the frozen denoiser in 16 bits, or in 8 with base_dtype: 8-bit; {measured}"
+        yield Problem(("memory", "method"), problem, knob)
     if attention == "eager":
         problem = "what a denoiser with eager attention needs is not known"
         yield Problem(reader.source("attention"), problem, f"sdpa is what diffusers uses by itself; {measured}")

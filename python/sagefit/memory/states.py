@@ -13,6 +13,7 @@ from sagefit.memory.stacks import StackProfile
 from sagefit.memory.workload import Placement, Workload
 
 NF4 = 0.5625  # 4 bits, and an fp32 constant for each block of 64 (Dettmers et al. 2023, no double quantization)
+INT8 = 1.001  # 8 bits, and an fp32 constant for each row (Dettmers et al. 2022)
 LIVE_PARAMETERS = 1e9  # DeepSpeed stage3_max_live_parameters
 SUB_GROUP = 1e9  # DeepSpeed sub_group_size: elements that one step of the sharded optimizer takes at a time
 BUCKET = 5e8  # DeepSpeed reduce_bucket_size and allgather_bucket_size, elements
@@ -80,8 +81,15 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
         gathered=_gathered(workload, profile, counts, (frozen or weights) / total, ranks) if stage == 3 else 0.0,
         buckets=size * _bucket(stage, together, trained, counts),
         step=0.0 if offloaded else _step(workload, profile, owned, size, zero=zero),
-        load=2 * counts.layer if workload.method == "qlora" else 0.0,
+        load=2 * counts.layer if quantized(workload) else 0.0,
     )
+
+
+def quantized(workload: Workload) -> float:
+    """Bytes of a quantized weight of the base model, 0 where it is not quantized."""
+    if workload.method == "qlora":
+        return NF4
+    return INT8 if workload.method == "lora" and workload.base_dtype == "8-bit" else 0.0
 
 
 def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored: float, ranks: int) -> float:
@@ -106,9 +114,9 @@ def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
 
 
 def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
-    """Bytes of the base model under LoRA and QLoRA."""
-    if workload.method == "qlora":
-        return NF4 * counts.linear + _unquantized(profile) * counts.embedding
+    """Bytes of the base model under adapters."""
+    if size := quantized(workload):
+        return size * counts.linear + _unquantized(profile) * counts.embedding
     if workload.base_dtype != "default":
         weight = {"fp32": 4, "16-bit": 2}[workload.base_dtype]
     elif profile.base_16_bit and workload.precision != "fp32":
@@ -117,7 +125,7 @@ def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: i
 
 
 def _unquantized(profile: StackProfile) -> int:
-    """Bytes of a weight that QLoRA does not quantize."""
+    """Bytes of a weight that quantization leaves as it is."""
     return 4 if profile.float_embeddings else 2
 
 

@@ -240,7 +240,8 @@ class Told:
         if four and flag(four[1]):
             yield Said("method", "qlora", four[0], text(four[1]))
         if eight and flag(eight[1]):
-            self.notes.append(f"{dotted(eight[0])}: weights in 8 bits are not known to the planner and not considered")
+            yield Said("method", "lora", eight[0], text(eight[1]))  # such weights are never trained
+            yield Said("base_dtype", "8-bit", eight[0], text(eight[1]))
         peft = self._hyperparameter("use_peft") or self._hyperparameter("use_lora")
         if peft and flag(peft[1]) and self._memory.method != "qlora":
             yield Said("method", "lora", peft[0], text(peft[1]))

@@ -225,7 +225,7 @@ class Workload:
     world_size: int | None = None
     stack: Stack = "unknown"
     loss: Loss = "default"
-    base_dtype: Literal["default", "fp32", "16-bit"] = "default"
+    base_dtype: Literal["default", "fp32", "16-bit", "8-bit"] = "default"
     objective: Objective = "supervised"
     reference: bool = False
     teacher: Transformer | None = None
