@@ -47,6 +47,7 @@ class Denoiser:
     wide: int = 4096
     pooled: int = 0
     parameters: float = 0.0  # billions, as published: a check of the configuration
+    samples: int = 997  # of the batch that is traced, a prime; fewer where samples are taken one by one
 
     def latent(self, size: Size) -> tuple[int, int, int]:
         """Frames, height and width of a latent."""
@@ -116,7 +117,7 @@ def _plain(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
 
 
 def _masked(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
-    mask = make.ones(batch, of.text, dtype=torch.bool if of.kind.startswith("Lumina") else torch.long)
+    mask = make.ones(batch, of.text)
     more = {"added_cond_kwargs": {"resolution": None, "aspect_ratio": None}} if of.kind.startswith("PixArt") else {}
     return _plain(of, size, batch, make) | {"encoder_attention_mask": mask} | more
 
@@ -186,6 +187,53 @@ def _moving(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
     return said
 
 
+def _lumina(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    """Its mask holds values even without a GPU: how long each text is decides what is cut out of a sample."""
+    mask = torch.ones(batch, of.text, dtype=torch.bool, device="cpu")
+    return _plain(of, size, batch, make) | {"encoder_attention_mask": mask}
+
+
+def _listed(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    """Z-Image takes samples as a list, each with one frame."""
+    images = _image(of, size, batch, make).unsqueeze(2)
+    return {"x": list(images.unbind()), "t": make.noise(batch), "cap_feats": list(_text(of, batch, make).unbind())}
+
+
+def _ernie(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    return {
+        "hidden_states": _image(of, size, batch, make),
+        "timestep": make.noise(batch),
+        "text_bth": _text(of, batch, make),
+        "text_lens": make.whole(batch, below=of.text),
+    }
+
+
+def _hidream(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    """Every block reads what one layer of a language model makes of the text, beside that of another encoder."""
+    return {
+        "hidden_states": _image(of, size, batch, make),
+        "timesteps": make.noise(batch),
+        "encoder_hidden_states_t5": _text(of, batch, make),
+        "encoder_hidden_states_llama3": make.noise(32, batch, of.text, of.wide),
+        "pooled_embeds": make.noise(batch, of.pooled),
+    }
+
+
+def _kandinsky(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    """Channels come last, and one that also continues a video has its frames and a mask beside the noise."""
+    frames, height, width = of.latent(size)
+    channels = 2 * of.channels + 1 if of.config.get("visual_cond") else of.channels
+    where = [torch.arange(each, device="meta" if make.device == "meta" else None) for each in (frames, height, width)]
+    return {
+        "hidden_states": make.noise(batch, frames, height, width, channels),
+        "encoder_hidden_states": _text(of, batch, make),
+        "pooled_projections": make.noise(batch, of.pooled),
+        "timestep": make.noise(batch),
+        "visual_rope_pos": (where[0], where[1][: height // 2], where[2][: width // 2]),
+        "text_rope_pos": torch.arange(of.text, device="meta" if make.device == "meta" else None),
+    }
+
+
 def _ltx(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
     frames, height, width = of.latent(size)
     return {
@@ -243,6 +291,50 @@ _CASCADE = {
     "switch_level": [False],
     "in_channels": 16,
     "out_channels": 16,
+}
+_KLEIN_4B = {
+    "num_layers": 5,
+    "num_single_layers": 20,
+    "num_attention_heads": 24,
+    "joint_attention_dim": 7680,
+    "axes_dims_rope": (32, 32, 32, 32),
+}
+_KLEIN_9B = _KLEIN_4B | {
+    "num_layers": 8,
+    "num_single_layers": 24,
+    "num_attention_heads": 32,
+    "joint_attention_dim": 12288,
+}
+_ERNIE = {
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_layers": 36,
+    "ffn_hidden_size": 12288,
+    "text_in_dim": 3072,
+}
+_HIDREAM = {
+    "patch_size": 2,
+    "in_channels": 16,
+    "caption_channels": [4096, 4096],
+    "llama_layers": [*range(32), *[31] * 16],
+    "axes_dims_rope": (64, 32, 32),
+}
+_KANDINSKY_VIDEO = {
+    "in_visual_dim": 16,
+    "out_visual_dim": 16,
+    "model_dim": 1792,
+    "ff_dim": 7168,
+    "num_text_blocks": 2,
+    "num_visual_blocks": 32,
+    "axes_dims": (16, 24, 24),
+    "visual_cond": True,
+}
+_KANDINSKY_IMAGE = _KANDINSKY_VIDEO | {
+    "model_dim": 2560,
+    "ff_dim": 10240,
+    "num_visual_blocks": 50,
+    "axes_dims": (32, 48, 48),
+    "visual_cond": False,
 }
 _COG_5B = {"num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_embeddings": True}
 _WAN_SMALL = {"num_attention_heads": 12, "ffn_dim": 8960, "num_layers": 30}
@@ -349,6 +441,26 @@ DENOISERS: tuple[Denoiser, ...] = (
         wide=15360,
         parameters=32.2,
     ),
+    Denoiser(
+        "flux.2-klein-4b",
+        "Flux2Transformer2DModel",
+        _packed,
+        _KLEIN_4B,
+        channels=32,
+        text=512,
+        wide=7680,
+        parameters=3.88,
+    ),
+    Denoiser(
+        "flux.2-klein-9b",
+        "Flux2Transformer2DModel",
+        _packed,
+        _KLEIN_9B,
+        channels=32,
+        text=512,
+        wide=12288,
+        parameters=9.08,
+    ),
     Denoiser("chroma", "ChromaTransformer2DModel", _packed, text=512, parameters=8.9),
     Denoiser(
         "pixart-sigma",
@@ -375,11 +487,62 @@ DENOISERS: tuple[Denoiser, ...] = (
     Denoiser(
         "lumina-image-2.0",
         "Lumina2Transformer2DModel",
-        _masked,
+        _lumina,
         {"cap_feat_dim": 2304},
         text=256,
         wide=2304,
         parameters=2.6,
+        samples=97,
+    ),
+    Denoiser(
+        "z-image",
+        "ZImageTransformer2DModel",
+        _listed,
+        text=512,
+        wide=2560,
+        parameters=6.15,
+        samples=97,
+    ),
+    Denoiser(
+        "ernie-image",
+        "ErnieImageTransformer2DModel",
+        _ernie,
+        _ERNIE,
+        channels=128,
+        shrink=16,
+        text=512,
+        wide=3072,
+        parameters=8.03,
+    ),
+    Denoiser(
+        "hidream-i1",
+        "HiDreamImageTransformer2DModel",
+        _hidream,
+        _HIDREAM,
+        text=128,
+        pooled=2048,
+        parameters=17.1,
+    ),
+    Denoiser(
+        "kandinsky-5.0-t2i-lite",
+        "Kandinsky5Transformer3DModel",
+        _kandinsky,
+        _KANDINSKY_IMAGE,
+        text=256,
+        wide=3584,
+        pooled=768,
+        parameters=6.0,
+    ),
+    Denoiser(
+        "kandinsky-5.0-t2v-lite",
+        "Kandinsky5Transformer3DModel",
+        _kandinsky,
+        _KANDINSKY_VIDEO,
+        slow=4,
+        text=256,
+        wide=3584,
+        pooled=768,
+        parameters=2.0,
     ),
     Denoiser("qwen-image", "QwenImageTransformer2DModel", _qwen, text=512, wide=3584, parameters=20.4),
     Denoiser(
@@ -420,11 +583,28 @@ def build(of: Denoiser, device: str, dtype: torch.dtype, **changes: Any) -> Any:
     torch.set_default_dtype(dtype)
     try:
         with torch.device(device):
-            return getattr(diffusers, of.kind)(**of.config | changes)
+            model = getattr(diffusers, of.kind)(**of.config | changes)
     finally:
         torch.set_default_dtype(before)
+    if device == "meta":
+        for module in model.modules():
+            if type(module).__name__ == "MoEGate":
+                module.forward = _Even(module.forward, module.n_routed_experts)
+    return model
+
+
+class _Even:
+    """A gate of experts that sends each the same share of tokens: without values it cannot choose."""
+
+    def __init__(self, gate: Any, experts: int) -> None:
+        self.gate, self.experts = gate, experts
+
+    def __call__(self, *args: Any) -> Any:
+        chosen, *more = self.gate(*args)
+        return torch.arange(chosen.numel(), device="cpu").remainder(self.experts).view(chosen.shape), *more
 
 
 def predicted(model: Any, batch: Batch) -> Any:
     """What the denoiser makes of a batch."""
-    return model(**batch, return_dict=False)[0]
+    told = model(**batch, return_dict=False)[0]
+    return torch.stack(told) if isinstance(told, list) else told

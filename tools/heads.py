@@ -16,7 +16,11 @@ CLASSES, ADE, VOC = 80, 150, 21  # of COCO, ADE20K and PASCAL VOC
 REGIONS = 512  # that two-stage detectors sample of each image, a quarter of them objects
 # Boxes of an image, and of about the fullest mosaic of an epoch, to which YOLO's loss pads its batch. An image of COCO
 # has 7.3 in the mean and 93 at most; four of them together have more than 120 a few times in an epoch, before the cut.
+# YOLOv5 pads nothing: its loss sees the boxes of a whole batch, about 44 for each of 16 mosaics in the fullest batch of
+# an epoch. It trains on three places of a box for each anchor that fits (4.27 of nine, as its own check of anchors
+# says of COCO), and makes a mask of each.
 BOXES = {"coco": 12, "mosaic": 120}
+MASKS = round(44 * 3 * 4.27)
 
 
 @dataclass(frozen=True)
@@ -89,24 +93,36 @@ def _yolo_loss(model: Any, images: Any) -> Any:
     return loss.sum()
 
 
-def _yolov5(file: str) -> Any:
-    """With three anchors of 85 values at each place, where Ultralytics' file has the head of YOLOv8."""
+def _yolov5(file: str, coefficients: int = 0) -> Any:
+    """With three anchors of 85 values at each place, where Ultralytics' file has the head of YOLOv8.
+
+    One that segments has ``coefficients`` more of each anchor, and makes as many prototypes of masks of its finest map.
+    """
     import torch
 
     model = _yolo(file)
     head = model.model[-1]
     widths = [branch[0].conv.in_channels for branch in head.cv2]
+    values = 5 + CLASSES + coefficients
 
     class Anchored(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.m = torch.nn.ModuleList(torch.nn.Conv2d(width, 3 * (5 + CLASSES), 1) for width in widths)
+            self.m = torch.nn.ModuleList(torch.nn.Conv2d(width, 3 * values, 1) for width in widths)
+            if coefficients:
+                block = importlib.import_module("ultralytics.nn.modules").Conv
+                self.proto = torch.nn.Sequential(
+                    block(widths[0], widths[0], k=3),
+                    torch.nn.Upsample(scale_factor=2, mode="nearest"),
+                    block(widths[0], widths[0], k=3),
+                    block(widths[0], coefficients),
+                )
 
         def forward(self, maps: list[Any]) -> list[Any]:
-            out = []
+            out = [self.proto(maps[0])] if coefficients else []
             for convolution, each in zip(self.m, maps, strict=True):
                 told = convolution(each)
-                places = told.view(told.shape[0], 3, 5 + CLASSES, *told.shape[2:])
+                places = told.view(told.shape[0], 3, values, *told.shape[2:])
                 out.append(places.permute(0, 1, 3, 4, 2).contiguous())
             return out
 
@@ -123,6 +139,24 @@ def _yolov5_loss(model: Any, images: Any) -> Any:
     told = model(images)
     objects = [torch.nn.functional.binary_cross_entropy_with_logits(t[..., 4], torch.zeros(t.shape[:-1])) for t in told]
     return sum(objects)
+
+
+def _yolov5_masks_loss(model: Any, images: Any) -> Any:
+    """That of `_yolov5_loss`, and of every trained place a mask as large as a prototype, image by image."""
+    import torch
+
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    prototypes, *told = model(images)
+    total = sum(entropy(each[..., 4], torch.zeros(each.shape[:-1])) for each in told)
+    kinds, height, width = prototypes.shape[1:]
+    for of_map in told:
+        masks = torch.empty(images.shape[0], MASKS // len(told), kinds) + of_map.flatten(1, 3)[:, :1, -kinds:]
+        for prototype, chosen in zip(prototypes, masks, strict=True):
+            drawn = (chosen @ prototype.view(kinds, -1)).view(-1, height, width)
+            loss = entropy(drawn, torch.empty(drawn.shape), reduction="none")
+            inside = torch.empty(drawn.shape, dtype=torch.bool)
+            total = total + (loss * inside).mean()
+    return total
 
 
 def _ultralytics() -> Iterator[Head]:
@@ -160,6 +194,15 @@ def _ultralytics() -> Iterator[Head]:
                 loss=_yolov5_loss,
                 averaged=True,
             )
+        yield Head(
+            name=f"yolov5{scale}-seg",
+            library="yolov5",
+            task="segmentation",
+            size=640,
+            build=lambda scale=scale: _yolov5(f"yolov5{scale}.yaml", 32),
+            loss=_yolov5_masks_loss,
+            averaged=True,
+        )
 
 
 # --- Hugging Face -----------------------------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ Run it in an environment ENV of its own, which needs no GPU; FOLDER keeps what w
     ENV/bin/python tools/trace_diffusion.py table FOLDER python/sagefit/memory/diffusion_models.csv
 
 ``trace`` runs a step of every denoiser (denoisers.py) on the meta device (vision_timeline.py), in each way to train it
-and at two sizes of the latent. The batch is a large prime, so that what grows with it is what it divides; what differs
-between the two sizes grows with the positions of the latent. ``table`` keeps, of all moments of a step, those that are
-the peak for some batch and size.
+and at two sizes of the latent. The batch is a large prime, so that what grows with it is what it divides; in models
+that take samples one by one it is a smaller one, and so is what is made that many times. What differs between the two
+sizes grows with the positions of the latent. ``table`` keeps, of all moments of a step, those that are the peak for
+some batch and size.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import csv
 import gzip
@@ -26,9 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-BATCH = 997
 WAYS = ("full-mixed", "full-bf16", "lora-attention", "lora-all-linear")
-ATTENTION = ("to_q", "to_k", "to_v", "to_out.0")
+ATTENTION = ("to_q", "to_k", "to_v", "to_out.0", "to_query", "to_key", "to_value")
 COLUMNS = ("name", "way", "checkpointed", "parameters", "buffers", "adapted", "moments")
 RANK = 16
 
@@ -63,6 +64,10 @@ def _trace_one(what: tuple[str, str, bool, Path]) -> str:
     from denoisers import BY_NAME, build
 
     name, way, checkpointed, file = what
+    autocast = torch.autocast
+    torch.autocast = lambda device, *args, **how: (  # type: ignore[assignment,misc]
+        contextlib.nullcontext() if device == "meta" else autocast(device, *args, **how)  # which has none
+    )
     warnings.filterwarnings("ignore")
     of = BY_NAME[name]
     dtype = torch.float32 if way == "full-mixed" else torch.bfloat16
@@ -78,8 +83,11 @@ def _trace_one(what: tuple[str, str, bool, Path]) -> str:
             model, told["adapted"], told["linear"] = _adapted(model, way.removeprefix("lora-"))
         sizes = _sizes(of)
         runs = [_events(of, model, size, autocast=way != "full-bf16") for size in sizes]
-        if [len(run) for run in runs[:1]] != [len(run) for run in runs[1:]]:
+        if len(runs[0]) != len(runs[1]):  # a table of positions that the first step made and kept
+            runs[0] = _events(of, model, sizes[0], autocast=way != "full-bf16")
+        if len(runs[0]) != len(runs[1]):
             raise RuntimeError(f"the two sizes have other steps: {len(runs[0])} and {len(runs[1])}")
+        told["samples"] = of.samples
         told["positions"] = [_positions(of, size) for size in sizes]
         told["events"] = list(zip(*runs, strict=True))
     except Exception as error:
@@ -160,7 +168,7 @@ def _events(of: Any, model: Any, size: Any, *, autocast: bool) -> list[tuple[int
     attention.autocast = autocast
     dtype = torch.float32 if autocast else torch.bfloat16
     with timeline, torch.device("meta"):
-        batch = of.inputs(of, size, BATCH, Maker("meta"))
+        batch = of.inputs(of, size, of.samples, Maker("meta"))
         batch = {name: _cast(each, dtype) for name, each in batch.items()}
         with Autocast() if autocast else contextlib.nullcontext():
             told = predicted(model, batch)
@@ -215,7 +223,7 @@ def moments(told: dict[str, Any]) -> list[tuple[int, float, float, float, float]
     Of each: bytes of gradients, bytes whatever the batch, the same for each position of the latent, and both again for
     each sample of a batch. Once gradients count as they come to be, once as if all were there (accumulation).
     """
-    curve = list(_alive(told["events"], told["positions"]))
+    curve = list(_alive(told["events"], told["positions"], told.get("samples", 997)))
     first = told["positions"][0]
     return sorted(
         {
@@ -227,9 +235,10 @@ def moments(told: dict[str, Any]) -> list[tuple[int, float, float, float, float]
     )
 
 
-def _alive(events: list[Any], positions: list[int]) -> Iterator[tuple[int, float, float, float, float]]:
+def _alive(events: list[Any], positions: list[int], samples: int) -> Iterator[tuple[int, float, float, float, float]]:
     """What is alive after each event in which something was made."""
     first, second = positions
+    made = collections.Counter((small, large) for (number, small, _), (_, large, _) in events if number > 0)
     gradients, alive = 0, [0.0, 0.0, 0.0, 0.0]
     for (number, small, is_gradient), (_, large, _) in events:
         sign = 1 if number > 0 else -1
@@ -237,8 +246,9 @@ def _alive(events: list[Any], positions: list[int]) -> Iterator[tuple[int, float
         if is_gradient:
             gradients += sign * small
         else:
-            each = small % BATCH == 0 and large % BATCH == 0
-            at, share = (2, BATCH) if each else (0, 1)
+            one_by_one = made[small, large] % samples == 0 or (small != large and made[small, large] > samples)
+            each = one_by_one or (small % samples == 0 and large % samples == 0)
+            at, share = (2, samples) if each else (0, 1)
             alive[at] += sign * (small - slope * first) / share
             alive[at + 1] += sign * slope / share
         if sign > 0:

@@ -16,6 +16,7 @@ from accuracy import lomo
 from accuracy.lomo import Outcome, Score
 from accuracy.runs import Run
 from sagefit.catalog import instances
+from sagefit.job.memory_model import Stack
 from sagefit.memory import GIB, Vision, bounds, forget, vision, vision_fit
 from sagefit.memory.stacks import PROFILES
 from sagefit.planning.candidate import HEAD_ROOM
@@ -27,20 +28,25 @@ CONTEXTS = (1237 * MIB, 1343 * MIB)
 
 def outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """Every run as predicted without its source."""
-    found: list[Outcome] = []
-    for project in sorted({run.project for run in runs}):
-        with without(project, runs):
-            for run in (run for run in runs if run.project == project):
-                point = unseen(run).comparable()
-                found.append(Outcome(run, point, point * bounds.gpu_ratio(run.workload)))
+    found = [each for project in {run.project for run in runs} for each in outcomes_of(project, runs)]
     return sorted(found, key=lambda outcome: outcome.run.id)
 
 
-def unseen(run: Run) -> Run:
+def outcomes_of(project: str, runs: Sequence[Run], stack: Stack = "unknown") -> list[Outcome]:
+    """The runs of one project as predicted without it; ``stack`` is what one without a profile is taken for."""
+    found = []
+    with without(project, runs):
+        for run in (run for run in runs if run.project == project):
+            point = unseen(run, stack).comparable()
+            found.append(Outcome(run, point, point * bounds.gpu_ratio(run.workload)))
+    return found
+
+
+def unseen(run: Run, stack: Stack = "unknown") -> Run:
     """The run as a job file describes it to a planner that lacks the profile of its stack (`without`)."""
     if run.workload.stack in PROFILES:
         return run
-    return replace(run, workload=replace(run.workload, stack="unknown"))
+    return replace(run, workload=replace(run.workload, stack=stack))
 
 
 @contextmanager

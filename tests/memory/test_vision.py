@@ -98,6 +98,7 @@ def test_published_runs(
         ("yolov5_s", "yolov5s", 640),
         ("yolov5m6", "yolov5m6", 1280),
         ("yolov5nu.pt", "yolov5nu", 640),
+        ("yolov5s-seg.pt", "yolov5s-seg", 640),
         ("Ultralytics/YOLO26n", "yolo26n", 640),
         ("PekingU/rtdetr_v2_r50vd", "rtdetr_v2_r50vd", 640),
         ("facebook/detr-resnet-50", "detr-resnet-50", 800),
@@ -175,6 +176,8 @@ def test_a_backbone_that_detects_is_faster_rcnn_where_that_was_traced() -> None:
     [  # as their authors publish them
         ("yolov5n", 1.9),
         ("yolov5x", 86.7),
+        ("yolov5n-seg", 2.0),
+        ("yolov5x-seg", 88.8),
         ("yolov8n", 3.2),
         ("yolov8x", 68.2),
         ("yolo11m", 20.1),
