@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 cfcaf1f8bb256a57
+# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 2c44c3c38fae6932
 
 name        = "fsdp"
 platform    = "dev"
@@ -7,7 +7,7 @@ description = "A decoder sharded over two hosts"
 image              = { framework = "pytorch", version = "2.6" }
 code               = { source_dir = "../examples/fsdp/code", entry_point = "train.py" }
 channels           = { train = { local_path = "../examples/quickstart/data/train" } }
-hyperparameters    = { batch_size = "2", layers = "8", sharding = "zero3", steps = "4", width = "512" }
+hyperparameters    = { batch_size = "2", layers = "8", sharding = "full", steps = "4", width = "512" }
 environment        = { MALLOC_MMAP_THRESHOLD_ = "131072" }
 metric_definitions = [{ name = "loss", regex = "loss=([0-9.]+)" }]
 max_price          = 1.0

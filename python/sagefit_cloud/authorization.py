@@ -173,11 +173,14 @@ def _denial(who: str, groups: list[list[dict[str, Any]]], calls: Iterable[Call])
 
 def denial_of_key(key: str, calls: Iterable[Call]) -> str:
     """The same of a key that IAM or STS of this cloud handed out: that of a user, or of a session with a role."""
-    for account, partitions in list(sts_backends.items()):
-        for partition, backend in list(partitions.items()):
-            if session := backend.get_assumed_role_from_access_key(key):
+    for partitions in list(sts_backends.values()):
+        for tokens in list(partitions.values()):
+            if session := tokens.get_assumed_role_from_access_key(key):
                 return denial(session.role_arn, calls, session.session_name)
-            if user := iam_backends[account][partition].get_user_from_access_key_id(key):
+    # Not in one loop: moto makes STS's store when it is first called, and a user's key needs no such call.
+    for owners in list(iam_backends.values()):
+        for owner in list(owners.values()):
+            if user := owner.get_user_from_access_key_id(key):
                 return denial_of_user(user, calls)
     return ""
 

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from sagefit.iam.evaluate import Call
 from sagefit_cloud import authorization
 
 ROLE = "arn:aws:iam::123456789012:role/team/states"
@@ -73,3 +74,11 @@ def test_policies_and_boundary_must_both_allow(iam: Any, managed: bool) -> None:
 
 def test_a_role_that_nobody_knows_is_not_judged(iam: Any) -> None:  # noqa: ARG001
     assert answer("DescribeTrainingJob", role=ROLE.replace("states", "unknown")) == ""
+
+
+def test_a_user_is_judged_where_nobody_has_called_sts(iam: Any) -> None:
+    """moto makes the store of STS when it is first called; the key of a user is in IAM's."""
+    iam.create_user(UserName="stranger")
+    key = iam.create_access_key(UserName="stranger")["AccessKey"]["AccessKeyId"]
+    denied = authorization.denial_of_key(key, [Call("s3:ListBucket", "arn:aws:s3:::b")])
+    assert "user/stranger is not authorized to perform: s3:ListBucket" in denied

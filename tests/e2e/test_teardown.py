@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from e2e.conftest import World
+from sagefit.errors import REFUSED
 
 pytestmark = pytest.mark.xdist_group("e2e")
 
@@ -15,11 +17,16 @@ pytestmark = pytest.mark.xdist_group("e2e")
 def test_destroy_leaves_nothing_behind(world: World, scratch: Path) -> None:
     assert scratch in world.applied
     jobs: list[str | Path] = ["quickstart", *world.applied]
+    early = world.sagefit("platform", "destroy", "--yes", check=REFUSED)
+    assert "job quickstart is applied on it" in early.err
     for job in jobs:
         world.sagefit("destroy", job, "--yes")
-    refused = world.sagefit("platform", "destroy", "--yes", check=1)
-    assert "BucketNotEmpty" in refused.err
+    refused = world.sagefit("platform", "destroy", "--yes", check=REFUSED)
+    assert "is applied on it" not in refused.err
+    assert re.search(r"bucket sagefit-dev-\S+ holds [\d,]+ versions? of objects", refused.err)
+    assert "buckets = { force_destroy = true }" in refused.err
     s3 = world.client("s3")
+    assert world.client("ssm").get_parameter(Name="/sagefit/dev")  # nothing is gone
     for bucket in s3.list_buckets()["Buckets"]:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket["Name"]):
             for item in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:

@@ -86,16 +86,16 @@ def initialise(model):
 
 def build(options, device):
     """The model as this rank has it, and what to call for a forward pass."""
-    torch.manual_seed(dist.get_rank() if options.sharding == "zero3" else 0)  # parts differ, copies do not
+    torch.manual_seed(dist.get_rank() if options.sharding == "full" else 0)  # parts differ, copies do not
     with torch.device("meta"):
         model = PixelModel(options.width, options.layers)
-    if options.sharding == "zero3":
+    if options.sharding == "full":
         for layer in model.layers:  # what is gathered at a time
             fully_shard(layer)
         fully_shard(model)  # embeddings, norm and head
     model.to_empty(device=device)
     initialise(model)
-    return model, model if options.sharding == "zero3" else DistributedDataParallel(model)
+    return model, model if options.sharding == "full" else DistributedDataParallel(model)
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -155,7 +155,7 @@ def train(model, forward, options, device):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sharding", choices=["zero3", "none"], default="zero3")
+    parser.add_argument("--sharding", choices=["full", "none"], default="full")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--save_steps", type=int, default=4, help="steps from one checkpoint to the next")
     parser.add_argument("--batch_size", type=int, default=2, help="pictures of one rank")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
-from sagefit import deploy
-from sagefit.cli.shared import YesOption, agreed, print_plan, target
+from sagefit import deploy, removal
+from sagefit.cli.shared import YesOption, agreed, print_plan, say, target
 from sagefit.console import cloud_name, err
 
 app = typer.Typer(no_args_is_help=True, help="The shared part: role, buckets, repository, alarms, pools.")
@@ -36,10 +37,16 @@ def platform_apply(name: PlatformArgument = "dev", yes: YesOption = False) -> No
 
 @app.command("destroy")
 def platform_destroy(name: PlatformArgument = "dev", yes: YesOption = False) -> None:
-    """Remove the platform. Buckets that hold data refuse unless the platform was applied with force_destroy."""
+    """Remove the platform; nothing is, while jobs, buckets or its repository are in the way, which are named.
+
+    A bucket or repository that holds something goes if the platform was applied with force_destroy or force_delete.
+    """
     terraform = deploy.platform_terraform(name, target())
     with terraform.held():
         saved = terraform.plan(destroy=True)
+        if not saved.is_empty:
+            with err.status("looking for what is in the way"):
+                removal.refuse(json.loads(terraform.show_json(saved)), name, say)
         if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
             terraform.apply(saved)
     err.print(f"platform {name} destroyed")
