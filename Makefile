@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo examples job image plan size platform doctor review test test-fast test-full snapshot coverage mutate lint launcher docs bench bench-memory lock clean
+.PHONY: help setup demo examples acceptance job image plan size platform doctor review test test-fast test-full snapshot coverage mutate lint launcher docs bench bench-memory lock clean
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -51,6 +51,9 @@ image: $(VENV)/.ready ## NAME=<job>: build a job's own image, push it, and pin i
 
 size: $(VENV)/.ready ## NAME=<job>: predict its memory, choose the instance, show the attempts
 	@$(SAGEFIT) size "$$NAME"
+
+acceptance: $(VENV)/.ready ## [ARGS=...] [CLOUD=local] [YES=1]: run short jobs of every kind on an account, and take all down
+	@$(SAGEFIT) acceptance $(ARGS) $(yes)
 
 PLATFORM ?= dev
 platform: $(VENV)/.ready ## [PLATFORM=dev] [CLOUD=local] [YES=1]: plan, confirm and apply what jobs share

@@ -23,6 +23,7 @@ LEVELS = ("fast", "usual", "full")
 # What fast leaves out, by the beginning of its name: rooms, files and tests that start Terraform, an embedded cloud,
 # checkov, or training.
 NOT_FAST = (
+    "acceptance/test_suite.py",
     *("aws/test_ledger.py", "aws/test_permissions.py", "aws/test_policies.py", "cloud/", "consumer/"),
     *("corpus/test_choice_rules.py", "docs/test_cloud_page.py", "docs/test_hcl.py"),
     *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "interruptions/"),

@@ -18,7 +18,14 @@ from sagefit.errors import SagefitError
 from sagefit.paths import home
 from sagefit.toolchain import terraform_binary, terraform_environment
 
-ROOTS = ("*.tf", "job/*.tf", "modules/*/*.tf", "examples/platforms/*/*.tf", "examples/gitops/roles/*.tf")
+ROOTS = (
+    "*.tf",
+    "job/*.tf",
+    "modules/*/*.tf",
+    "examples/platforms/*/*.tf",
+    "examples/gitops/roles/*.tf",
+    "acceptance/*/*.tf",
+)
 
 
 def main() -> int:

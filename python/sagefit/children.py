@@ -7,6 +7,7 @@ signal on, once: at a second signal the child would no longer wait for Terraform
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -40,10 +41,20 @@ class Children:
             out, error = process.communicate()
             return Ended(process.returncode, out, error)
 
-    def follow(self, words: Sequence[str], tell: Callable[[str], None], *, seconds: float) -> tuple[int, str]:
-        """Run a command for at most ``seconds`` and pass each printed line to ``tell``; its exit code and all lines."""
+    def follow(
+        self,
+        words: Sequence[str],
+        tell: Callable[[str], None],
+        *,
+        seconds: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> tuple[int, str]:
+        """Run a command for at most ``seconds`` and pass each printed line to ``tell``; its exit code and all lines.
+
+        ``environment`` is what this command alone gets on top of that of all.
+        """
         said = []
-        with self._started(words, subprocess.STDOUT) as process:
+        with self._started(words, subprocess.STDOUT, environment) as process:
             limit = threading.Timer(seconds, process.terminate)
             limit.daemon = True
             limit.start()
@@ -62,11 +73,15 @@ class Children:
             process.send_signal(signal.SIGINT)
 
     @contextlib.contextmanager
-    def _started(self, words: Sequence[str], errors: int) -> Iterator[subprocess.Popen[str]]:
+    def _started(
+        self, words: Sequence[str], errors: int, more: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen[str]]:
         with subprocess.Popen(
             [sys.executable, "-m", "sagefit", *words],
             cwd=self._folder,
-            env=self._environment,
+            env={**(os.environ if self._environment is None else self._environment), **more}
+            if more
+            else self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -176,14 +176,16 @@ def refuse_under_runs(job: Job) -> None:
         )
 
 
-def platform_terraform(name: str, target: Target, folder: Path = PLATFORMS) -> Terraform:
-    """The platform root. Its variables come from ``NAME.tfvars`` of ``platforms/`` when that file exists."""
+def platform_terraform(
+    name: str, target: Target, folder: Path = PLATFORMS, *, variables: Path | None = None
+) -> Terraform:
+    """The platform root. Its variables are in ``variables``, else in ``NAME.tfvars`` of ``folder`` if that exists."""
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > 20:
         raise SagefitError(
             f"platform: {name!r} is no name of a platform",
             hint="use up to 20 lower-case letters, digits, single hyphens",
         )
-    variables = folder / f"{name}.tfvars"
+    variables = variables or folder / f"{name}.tfvars"
     if not variables.exists() and name != "dev":
         raise SagefitError(
             f"platform: no variables for {name!r} ({display(variables)} is missing)",

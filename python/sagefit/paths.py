@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOBS = ROOT / "jobs"
 PLATFORMS = ROOT / "platforms"
 EXAMPLES = ROOT / "examples"
+ACCEPTANCE = ROOT / "acceptance"
 JOB_ROOT = ROOT / "job"
 TRAINING_JOB_MODULE = ROOT / "modules" / "training-job"
 INSTANCES_CSV = TRAINING_JOB_MODULE / "instances.csv"

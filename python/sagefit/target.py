@@ -12,6 +12,9 @@ from sagefit.console import AWS, LOCAL, command
 from sagefit.errors import SagefitError
 from sagefit.paths import home
 
+ROLE = "SAGEFIT_ROLE_ARN"
+"""The variable that names a role to act as."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -29,8 +32,17 @@ class Target:
 def activate(name: str) -> Target:
     """Point this process, and what it starts, at the cloud ``name`` (``aws`` or ``local``).
 
-    Raises SagefitError when the embedded cloud is named and does not run, or for an unknown name.
+    With ``SAGEFIT_ROLE_ARN`` the process acts there as that role, for an hour at most.
+    Raises SagefitError when the embedded cloud is named and does not run, for an unknown name, or for a role that may
+    not be taken.
     """
+    found = _found(name)
+    if arn := os.environ.get(ROLE):
+        _act_as(arn)
+    return found
+
+
+def _found(name: str) -> Target:
     if name == AWS:
         folder = home() / "state" / AWS
         if folder.exists():
@@ -46,3 +58,25 @@ def activate(name: str) -> Target:
     os.environ.update(control.environment())
     # Its resources live in memory, so a state must not outlive the process that holds them.
     return Target(LOCAL, paths.terraform_folder(status.instance))
+
+
+def _act_as(arn: str) -> None:
+    """Put a session of a role into the environment of this process, and so of Terraform."""
+    import boto3  # most commands need no AWS
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    session = boto3.Session()  # one that boto3 keeps would keep the key of before
+    try:
+        keys = session.client("sts").assume_role(RoleArn=arn, RoleSessionName="sagefit")["Credentials"]
+    except (BotoCoreError, ClientError) as error:
+        raise SagefitError(
+            f"{ROLE}: {arn} cannot be taken: {error}", hint="correct the ARN, or the trust of the role"
+        ) from error
+    for variable in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):  # some clients would prefer it to the key
+        os.environ.pop(variable, None)
+    os.environ.update(
+        AWS_ACCESS_KEY_ID=keys["AccessKeyId"],
+        AWS_SECRET_ACCESS_KEY=keys["SecretAccessKey"],
+        AWS_SESSION_TOKEN=keys["SessionToken"],
+        **({"AWS_REGION": session.region_name} if session.region_name else {}),
+    )

@@ -44,6 +44,7 @@ KINDS: dict[tuple[str, str], Kind | None] = {
     ("aws_kms_key", "policy"): KEY,
     ("aws_s3_bucket_policy", "policy"): BUCKET,
     ("aws_sns_topic_policy", "policy"): TOPIC,
+    ("output", "apply_policies.own"): IDENTITY,
     ("output", "engineer"): IDENTITY,
     ("output", "engineer_policies_json.forecasts"): IDENTITY,
     ("output", "engineer_policies_json.vision"): IDENTITY,

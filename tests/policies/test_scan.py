@@ -170,7 +170,7 @@ resource "aws_sns_topic" "a0" {
 
 
 @pytest.mark.of_files(
-    *("*.tf", "job/*.tf", "modules/**/*.tf", "examples/**/*.tf"),
+    *("*.tf", "job/*.tf", "modules/**/*.tf", "examples/**/*.tf", "acceptance/**/*.tf"),
     *(".checkov.yaml", "policies/*.csv", "python/sagefit/checkov.py", "requirements-checkov.lock"),
 )
 def test_our_files_have_no_failed_check(tmp_path: Path) -> None:

@@ -1,3 +1,11 @@
+output "apply_policies" {
+  description = "What the apply role may do, for a role that somebody else takes: its own policy, and ARNs of managed ones."
+  value = {
+    own     = local._apply_policy
+    managed = { for name in ["read", "roles"] : name => aws_iam_policy.this[name].arn }
+  }
+}
+
 output "apply_role_arn" {
   description = "Role of the apply job; a variable of the protected environment."
   value       = "${local._arn}:iam::${var.account_id}:role/${var.name}-apply"

@@ -43,6 +43,7 @@ COMMANDS = {
     "cloud": "sagefit.cloud.cli",
     "platform": "sagefit.cli.platforms",
     "examples": "sagefit.cli.examples",
+    "acceptance": "sagefit.cli.acceptance",
     "catalog": "sagefit.catalog.cli",
 }
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Annotated
 
 import typer
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sagefit.cli.board import Board
 from sagefit.console import err, out
 from sagefit.errors import FAILED
 from sagefit.examples import Example, Result, Stage, all_examples, chosen
@@ -41,7 +40,8 @@ def examples_command(
     """
     picked = chosen(names or [], all_examples())
     err.print("starting an embedded cloud of its own ...")
-    with Stage.open(picked) as stage, _Progress(picked) as progress:
+    with Stage.open(picked) as stage, Board(each.name for each in picked if not each.planned_only) as board:
+        progress = _Progress(board)
         results = stage.run_all(picked, parallel, progress.tell, progress.done)
     if as_json:
         for result in results:
@@ -72,39 +72,17 @@ def _print(results: list[Result]) -> None:
 
 
 class _Progress:
-    """What each example does now: a table that moves on a terminal, else a line for each change. Heard from threads."""
+    """What each example does now."""
 
-    def __init__(self, examples: list[Example]) -> None:
-        self._now = {example.name: Text("waiting", style="dim") for example in examples if not example.planned_only}
-        self._live = Live(console=err, transient=True, refresh_per_second=4) if err.is_terminal else None
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> _Progress:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._live.stop()
+    def __init__(self, board: Board) -> None:
+        self._board = board
 
     def tell(self, example: Example, line: str) -> None:
         """A line that `sagefit run` printed; those of its ledger are in the table at the end."""
         if line.startswith(("attempt ", "run ", "error: ")) or line.endswith(" applied"):
-            self._say(example, Text(line))
+            self._board.say(example.name, Text(line))
 
     def done(self, example: Example, result: Result) -> None:
         """It has ended."""
         if not example.planned_only:
-            self._say(example, Text(result.status, style=_COLOURS[result.status]))
-
-    def _say(self, example: Example, said: Text) -> None:
-        with self._lock:
-            self._now[example.name] = said
-            if self._live is None:
-                err.print(Text.assemble(f"{example.name}: ", said), soft_wrap=True)
-                return
-            table = Table.grid(padding=(0, 2))
-            for name, now in self._now.items():
-                table.add_row(name, now)
-            self._live.update(table)
+            self._board.say(example.name, Text(result.status, style=_COLOURS[result.status]))

@@ -40,12 +40,13 @@ def agreed(saved: Plan, where: str, *, yes: bool) -> bool:
     counts |= {"to take into the state": saved.count("import")}
     counts |= {"to replace": saved.count("replace"), "to destroy": saved.count("delete", "remove")}
     err.print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "outputs change")
-    if not yes and not _confirmed(f"apply this to {where}?"):
+    if not yes and not confirmed(f"apply this to {where}?"):
         raise SagefitError("not applied", hint="answer yes, or give --yes (make: YES=1)", exit_code=REFUSED)
     return True
 
 
-def _confirmed(question: str) -> bool:
+def confirmed(question: str) -> bool:
+    """Ask; no where nobody can be asked."""
     if not sys.stdin.isatty():
         return False
     return err.input(f"{question} [y/N] ", markup=False).strip().lower() in ("y", "yes")

@@ -1,0 +1,1 @@
+"""The suite for one real account, on the embedded cloud."""
