@@ -1,4 +1,4 @@
-"""Samples GPU memory: with NVML, or where that cannot be loaded with long-running nvidia-smi."""
+"""Samples memory and use of GPUs: with NVML, or where that cannot be loaded with long-running nvidia-smi."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .nvml import Gpu, Nvml, NvmlError
 EVERY = 0.5  # seconds
 MIB = 1024**2
 _OPTIONS = ["--format=csv,noheader,nounits", f"--loop-ms={int(EVERY * 1000)}"]
-MEMORY = ["nvidia-smi", "--query-gpu=index,name,memory.used,memory.total", *_OPTIONS]
+MEMORY = ["nvidia-smi", "--query-gpu=index,name,memory.used,memory.total,utilization.gpu", *_OPTIONS]
 PROCESSES = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,used_memory", *_OPTIONS]
 
 
@@ -32,6 +32,7 @@ class Gpus:
         self._members = members  # the script's processes
         self._peaks: dict[int, dict[str, Any]] = {}
         self._now: dict[int, int] = {}
+        self._busy: dict[int, int] = {}
         self._highest: float | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -62,6 +63,11 @@ class Gpus:
         """Bytes in use on each GPU by the last sample."""
         with self._lock:
             return [self._now[index] for index in sorted(self._now)]
+
+    def busy_percent(self) -> float | None:
+        """How busy the GPUs were by the last sample, as a mean of all; None where there is none or nobody tells."""
+        with self._lock:
+            return sum(self._busy.values()) / len(self._busy) if self._busy else None
 
     def highest_percent(self) -> float | None:
         """The fullest any GPU has been since the last call."""
@@ -99,11 +105,12 @@ class Gpus:
 
     def _read_memory(self, lines: IO[str]) -> None:
         with lines:
-            for index, name, used, total in _rows(lines, 4):
+            for index, name, used, total, busy in _rows(lines, 5):
                 if index.isdigit() and used.isdigit() and total.isdigit():
                     uuid = self._uuids[int(index)] if int(index) < len(self._uuids) else ""
                     apps = {pid: size for (where, pid), size in list(self._apps.items()) if where == uuid}
-                    self._add([Gpu(int(index), name, int(used) * MIB, int(total) * MIB, apps)])
+                    percent = int(busy) if busy.isdigit() else None
+                    self._add([Gpu(int(index), name, int(used) * MIB, int(total) * MIB, apps, percent)])
 
     def _read_processes(self, lines: IO[str]) -> None:
         with lines:
@@ -122,6 +129,8 @@ class Gpus:
                 if own:
                     peaks["script_peak_bytes"] = max(peaks["script_peak_bytes"] or 0, sum(own))
                 self._now[gpu.number] = gpu.used
+                if gpu.busy is not None:
+                    self._busy[gpu.number] = gpu.busy
                 if gpu.total:
                     self._highest = max(self._highest or 0.0, 100 * gpu.used / gpu.total)
 

@@ -1,4 +1,4 @@
-"""Reads GPU memory from the driver's own library, NVML, without starting a program."""
+"""Reads memory and use of GPUs from the driver's own library, NVML, without starting a program."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ _MOST_PROCESSES = 1024  # of one GPU
 
 
 class Gpu(NamedTuple):
-    """One GPU at one moment. ``processes`` is bytes by process id, empty where the driver names none."""
+    """One GPU at one moment. ``processes`` is bytes by process id, empty where the driver names none.
+
+    ``busy`` is the percentage of the driver's last sample period in which a kernel ran on it, None where not known.
+    """
 
     number: int
     name: str
     used: int
     total: int
     processes: dict[int, int]
+    busy: int | None = None
 
 
 class NvmlError(Exception):
@@ -44,7 +48,7 @@ class Nvml:
     def read(self) -> list[Gpu]:
         """All GPUs as they are now."""
         return [
-            Gpu(number, name, *self._memory(device), self._processes(device))
+            Gpu(number, name, *self._memory(device), self._processes(device), self._busy(device))
             for number, (name, device) in enumerate(self._devices)
         ]
 
@@ -78,6 +82,15 @@ class Nvml:
             return {}
         rows = range(min(count.value, _MOST_PROCESSES))
         return {found[3 * n] & 0xFFFFFFFF: found[3 * n + 1] for n in rows if found[3 * n + 1] != _NOT_KNOWN}
+
+    def _busy(self, device: Any) -> int | None:
+        ctypes = self._ctypes
+        rates = (ctypes.c_uint * 2)()  # of the GPU, of its memory
+        try:
+            self._call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(rates))
+        except NvmlError:  # a part of a GPU (MIG) has none
+            return None
+        return int(rates[0])
 
     def _call(self, name: str, *arguments: Any) -> None:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import growth, history, memory, report, saves, volumes
+from . import busy, growth, history, memory, report, saves, volumes
 from .gpus import Gpus
 from .process import Console
 from .torch_peaks import TorchPeaks
@@ -31,6 +31,7 @@ class Gauge:
     """A number of bytes over time: its peak, its last value, and how high it has been of late."""
 
     def __init__(self) -> None:
+        self.first: int | None = None
         self.peak = 0
         self.now = 0
         self.total = 0  # of what it is a part, where that is known
@@ -38,6 +39,7 @@ class Gauge:
 
     def add(self, seconds: float, value: int) -> None:
         """The value at a time; times go up."""
+        self.first = value if self.first is None else self.first
         self.now = value
         self.peak = max(self.peak, value)
         self._recent.append((seconds, value))
@@ -85,6 +87,8 @@ class Recorder:
         self._disks = {folder: Gauge() for folder in volumes.disks(root)}
         self._samples: deque[dict[str, Any]] = deque(maxlen=KEPT_SAMPLES)
         self._history = history.History()
+        self._busy = busy.Busy()
+        self._processors = busy.Processors()
         self._seconds = 0.0  # when the last of all samples was taken
         self._kept = -KEEP_EVERY
         self._highest_kept = 0  # since the last sample that was kept
@@ -162,7 +166,12 @@ class Recorder:
             },
             "shared_memory": {"peak_bytes": self._shared.peak, "total_bytes": self._shared.total},
             "disks": [
-                {"path": str(folder), "peak_bytes": gauge.peak, "total_bytes": gauge.total}
+                {
+                    "path": str(folder),
+                    "first_bytes": gauge.first,
+                    "peak_bytes": gauge.peak,
+                    "total_bytes": gauge.total,
+                }
                 for folder, gauge in self._disks.items()
             ],
             "gpus": self._gpus.peaks(),
@@ -171,6 +180,7 @@ class Recorder:
             "history": self._history.as_json(),
             "checkpoints": self._saved,
             "growth": grown.as_json() if (grown := self.growth()) else None,
+            "busy": self._busy.as_json(),
         }
 
     def print(self) -> None:
@@ -273,6 +283,9 @@ class Recorder:
             }
         )
         self._highest_kept = 0
+        gpus = self._gpus.busy_percent()
+        if gpus is not None:
+            self._busy.add(gpus, self._processors.percent(self._members))
 
 
 def _lately(folder: Path, gauge: Gauge) -> Space | None:

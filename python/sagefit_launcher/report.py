@@ -57,6 +57,7 @@ NOTHING: dict[str, Any] = {
     "history": None,
     "checkpoints": {"files": 0, "bytes": 0, "saved_seconds": None, "newest": None},
     "growth": None,
+    "busy": None,
 }
 RESERVE = 256 * 1024  # bytes
 LONGEST_OWN = 1024**2  # bytes that are read of what a script wrote there itself

@@ -307,6 +307,15 @@ names of these. A pickle or a file of raw numbers does not say where it ends. A 
 checkpoint has none before it and begins anew: let it write to another name and rename. A file that names the newest
 checkpoint, such as DeepSpeed's `latest`, is left as it is. `environment.SAGEFIT_CUT_OFF: keep` leaves everything.
 
+## Idle GPUs and full disks
+
+An attempt may complete and still have wasted what it paid for, or have come close to its end. The launcher looks every
+second how busy the GPUs are, and how much of the CPUs the script takes. The ledger tells if the GPUs were less than
+10 % busy for more than half of the time, from the first moment on at which they worked. If the CPUs were more than 90 %
+busy meanwhile, the GPUs waited for them: it names the cheapest instance with the same GPUs and more vCPUs. These are
+the thresholds of SageMaker Debugger's rule CPUBottleneck. It tells too if GPUs were never used, and if a disk was 85 %
+full or more, with what was written to it.
+
 ## How good it is
 
 Texts that somebody else collected and labelled are scored before anybody here reads one; the answers of that day stay

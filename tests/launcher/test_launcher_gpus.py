@@ -1,4 +1,4 @@
-"""GPU memory as the driver tells it.
+"""Memory and use of GPUs as the driver tells them.
 
 No GPU is needed, and none is used: a shell script stands in for nvidia-smi, and where there is a C compiler a small
 library for libnvidia-ml. Both speak the formats of NVIDIA's documentation; neither has ever met a driver.
@@ -25,8 +25,8 @@ case "$1" in
   done;;
 esac
 while :; do
-  echo "0, NVIDIA A10G, 1024, 23028"; echo "1, NVIDIA A10G, 11514, 23028"; echo "1, NVIDIA A10G, 5, 23028"
-  echo "2, NVIDIA A10G, [N/A], 23028"; echo "garbage"; sleep 0.1
+  echo "0, NVIDIA A10G, 1024, 23028, 100"; echo "1, NVIDIA A10G, 11514, 23028, 20"
+  echo "1, NVIDIA A10G, 5, 23028, [N/A]"; echo "2, NVIDIA A10G, [N/A], 23028, 0"; echo "garbage"; sleep 0.1
 done
 """
 
@@ -79,6 +79,10 @@ def test_gpus_are_recorded(watched: Container, source: str) -> None:
         {"index": 1, "peak_bytes": second * MIB, "script_peak_bytes": own, **rest},
     ]
     assert f" gpu_memory_percent={100 * second / total:.1f} " in outcome.stdout
+    # The first works all the time and the second a fifth of it, by the driver; the script sleeps.
+    busy = outcome.report["busy"]
+    assert (busy["gpu_percent"], busy["samples_before"], busy["idle_samples"]) == (60, 0, 0)
+    assert busy["samples"] >= 1
     last = 5 if source == "nvidia-smi" else second  # the stand-in's figure goes up and down
     assert outcome.report["samples"][-1]["gpu_bytes"] in ([first * MIB, last * MIB], [first * MIB, second * MIB])
 

@@ -102,8 +102,8 @@ def test_a_run_that_succeeds(container: Container) -> None:
     assert report["shared_memory"]["total_bytes"] > 0
     disk = report["disks"][0]
     assert disk["path"] == str(container.root)
-    assert 0 < disk["peak_bytes"] < disk["total_bytes"]
-    assert (report["gpus"], report["torch"]) == ([], [])
+    assert 0 < disk["first_bytes"] <= disk["peak_bytes"] < disk["total_bytes"]
+    assert (report["gpus"], report["torch"], report["busy"]) == ([], [], None)
     assert 2 <= len(report["samples"]) <= 60
     for sample in report["samples"]:
         assert set(sample) == {"seconds", "host_bytes", "shm_bytes", "disk_bytes", "gpu_bytes"}

@@ -104,7 +104,8 @@ class AttemptRecord:
     ``start_seconds`` is the time from its creation to the start of the script. ``interruptions`` counts how often
     SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed (None: not
     known), ``model_is_empty`` tells that it completed and its script wrote no model, and
-    ``growth`` says in words that host memory grew from checkpoint to checkpoint until it failed.
+    ``growth`` says in words that host memory grew from checkpoint to checkpoint until it failed. ``idle`` says that its
+    GPUs had little to do and what would change that, ``filled_disk`` that a disk was nearly full.
     """
 
     index: int
@@ -139,6 +140,8 @@ class AttemptRecord:
     lost_seconds: float | None = None
     model_is_empty: bool = False
     growth: str = ""
+    idle: str = ""
+    filled_disk: str = ""
 
     @property
     def lost_usd(self) -> float | None:

@@ -6,10 +6,11 @@ import json
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from botocore.exceptions import ClientError
 
+from sagefit.job.values import duration
 from sagefit.running.clients import CONNECTION_LOST, s3
 
 Report = dict[str, Any]
@@ -19,6 +20,10 @@ LARGEST = 64 * 1024**2
 """Bytes of an archive that are read for a report without being asked."""
 _NAME = re.compile(r"(?:.*/)?sagefit(?:-[\w-]+)?\.json")
 _GROWTH = ("bytes_per_checkpoint", "checkpoints", "more_checkpoints")
+_BUSY = ("samples_before", "samples", "idle_samples", "waiting_samples", "gpu_percent", "cpu_percent")
+_LEAST_SAMPLES = 60  # one a second
+NEARLY_FULL = 0.85
+"""The share from which the platform's alarm of disks speaks, unless it is set otherwise (``alarms.thresholds``)."""
 _REPORT_BYTES = 4 * 1024**2
 
 
@@ -117,6 +122,61 @@ def growth(reports: Sequence[Report]) -> str:
         f"host memory grew by {per / GIB:.3g} GiB from each checkpoint to the next, {times - 1:.0f} times; a host with "
         f"twice the memory would last for {more:.0f} checkpoints more"
     )
+
+
+class Idle(NamedTuple):
+    """GPUs that had little to do, on the host where that was worst: shares from 0 to 1 of its time, use in percent.
+
+    ``share`` is the time in which they were less than 10 % busy, ``waiting`` the part of it in which the CPUs were more
+    than 90 % busy (the launcher's ``busy.py``). With ``never`` they were not used at all.
+    """
+
+    share: float
+    waiting: float
+    gpu: float
+    cpu: float
+    never: bool
+
+
+def idle(reports: Sequence[Report]) -> Idle | None:
+    """GPUs that were idle for more than half of the time, after they were first used; None where none were.
+
+    Half is the ``threshold`` of SageMaker Debugger's rule CPUBottleneck. Less than a minute tells nothing.
+    """
+    found = [each for report in reports if (each := _idle(report.get("busy")))]
+    return max(found, key=lambda each: each.share, default=None)
+
+
+def _idle(busy: Any) -> Idle | None:
+    told = busy if isinstance(busy, dict) else {}
+    if not all(isinstance(told.get(key), (int, float)) for key in _BUSY):
+        return None
+    before, samples, idle_samples, waiting, gpu, cpu = (float(told[key]) for key in _BUSY)
+    if samples == 0 and before >= _LEAST_SAMPLES:
+        return Idle(1.0, 0.0, 0.0, cpu, never=True)
+    if samples < _LEAST_SAMPLES or idle_samples <= samples / 2:
+        return None
+    return Idle(idle_samples / samples, waiting / samples, gpu, cpu, never=False)
+
+
+def fullest_disk(reports: Sequence[Report]) -> str:
+    """A disk of any host that was nearly full, in words: the fullest; else empty."""
+    disks = [(disk, report) for report in reports for disk in report.get("disks") or []]
+    full = [(share, disk, report) for disk, report in disks if (share := _share(disk)) >= NEARLY_FULL]
+    if not full:
+        return ""
+    share, disk, report = max(full, key=lambda each: each[0])
+    first, seconds = disk.get("first_bytes"), report.get("seconds")
+    told = f"{disk.get('path')} was {100 * share:.0f} % full ({disk['peak_bytes'] / GIB:.3g} GiB)"
+    if isinstance(first, int) and isinstance(seconds, (int, float)) and first < disk["peak_bytes"]:
+        told += f", {(disk['peak_bytes'] - first) / GIB:.3g} GiB of it written in {duration(seconds)}"
+    return told
+
+
+def _share(disk: Any) -> float:
+    used, total = (disk.get("peak_bytes"), disk.get("total_bytes")) if isinstance(disk, dict) else (None, None)
+    known = isinstance(used, (int, float)) and isinstance(total, (int, float)) and total > 0
+    return used / total if known else 0.0  # type: ignore[operator]
 
 
 def gpus_per_host(reports: Sequence[Report]) -> int:

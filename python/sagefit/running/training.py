@@ -11,6 +11,7 @@ from sagefit.catalog.hardware import Instances, groups_of, hourly_price
 from sagefit.failures import diagnose
 from sagefit.running import evidence, reports
 from sagefit.running.clients import sagemaker
+from sagefit.running.idle import filled_disk, in_words
 from sagefit.running.names import attempt_index
 from sagefit.running.records import COMPLETED, AttemptRecord
 
@@ -41,6 +42,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     estimated = bool(known and known.estimated)
     types = [instances().get(each.instance_type) for each in groups or [one]]
     host_peak, gpu_peak, made = metrics.pop(PEAK_METRIC, None), None, True
+    idle, filled = "", ""
     lost = metrics.get(UNSAVED_METRIC)
     # No metric has the GPU peak or what the script left, and on an image with metrics of its own none has anything.
     defined = {metric["Name"] for metric in job["AlgorithmSpecification"].get("MetricDefinitions", [])}
@@ -49,6 +51,10 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         report = read()
         host_peak, gpu_peak = host_peak or reports.host_peak_gib(report), reports.gpu_peak_gib(report)
         made = reports.has_model(report)
+        found = reports.idle(report)
+        with_gpus = next((each for each in types if each and each.gpu_count), None)
+        idle = in_words(found, with_gpus, region) if found and with_gpus else ""
+        filled = filled_disk(report, types[0]) if outcome != "disk" else ""
         told = reports.lost_seconds(report, kept="CheckpointConfig" in job)
         lost = lost if told is None else told
     growth = reports.growth(read()) if outcome == "host_memory" else ""
@@ -75,6 +81,8 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         model_is_empty=outcome == COMPLETED and not made,
         lost_seconds=lost if diagnosis else None,
         growth=growth,
+        idle=idle,
+        filled_disk=filled,
         interruptions=sum(
             step["Status"] in ("Interrupted", "Restarting") for step in job.get("SecondaryStatusTransitions", [])
         ),

@@ -67,6 +67,10 @@ def story(record: RunRecord) -> Iterator[Text]:
         if attempt.interruptions:
             times = f"{attempt.interruptions} time{'s' if attempt.interruptions > 1 else ''}"
             yield Text(f"  interrupted {times}: SageMaker started it again")
+        if attempt.idle:
+            yield Text(f"  idle: {attempt.idle}")
+        if attempt.filled_disk:
+            yield Text(f"  disk: {attempt.filled_disk}")
         if told := lost(attempt):
             yield Text(f"  lost: {told}")
         if not attempt.training_job:
