@@ -482,8 +482,8 @@ def test_an_auto_job_renders_with_its_predictions_and_the_same_everywhere(tmp_pa
         ),
         (
             "{ model: flux.1-dev, method: lora, lora_rank: 16 }",
-            r"1\.17 x the prediction; few sources measured this kind: 59 measured runs of 8 models by 2 sources "
-            r"\(diffusion\); diffusion/lora alone has 51 measured runs of 8 models by 2 sources, too few for a bound "
+            r"1\.17 x the prediction; few sources measured this kind: 75 measured runs of 13 models by 2 sources "
+            r"\(diffusion\); diffusion/lora alone has 67 measured runs of 13 models by 2 sources, too few for a bound "
             r"of its own",
         ),
         ("{ model: { family: measured, gpu_gib: 9, host_gib: 12 } }", None),

@@ -122,6 +122,21 @@ def _masked(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
     return _plain(of, size, batch, make) | {"encoder_attention_mask": mask} | more
 
 
+def _omnigen(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
+    """OmniGen: the words are tokens of the same sequence, which has one more for the time; no image is given."""
+    _, height, width = of.latent(size)
+    tokens = of.text + 1 + (height // 2) * (width // 2)
+    return {
+        "hidden_states": _image(of, size, batch, make),
+        "timestep": make.noise(batch),
+        "input_ids": make.whole(batch, of.text),
+        "input_img_latents": [],
+        "input_image_sizes": {},
+        "attention_mask": make.ones(batch, tokens, tokens),
+        "position_ids": make.whole(batch, tokens),
+    }
+
+
 def _timed(of: Denoiser, size: Size, batch: int, make: Maker) -> Batch:
     return _plain(of, size, batch, make) | {"timestep": make.noise(batch)}
 
@@ -340,6 +355,9 @@ _COG_5B = {"num_attention_heads": 48, "num_layers": 42, "use_rotary_positional_e
 _WAN_SMALL = {"num_attention_heads": 12, "ffn_dim": 8960, "num_layers": 30}
 _WAN_22 = {"num_attention_heads": 24, "ffn_dim": 14336, "num_layers": 30, "in_channels": 48, "out_channels": 48}
 
+# Factors of the rotation of each pair of 96 dimensions; they change numbers, not sizes.
+_OMNIGEN = {"rope_scaling": {"short_factor": [1.0] * 48, "long_factor": [1.0] * 48, "type": "su"}}
+
 DENOISERS: tuple[Denoiser, ...] = (
     Denoiser(
         "stable-diffusion-1.5",
@@ -474,6 +492,7 @@ DENOISERS: tuple[Denoiser, ...] = (
     Denoiser(
         "sana-1.6b", "SanaTransformer2DModel", _masked, channels=32, shrink=32, text=300, wide=2304, parameters=1.6
     ),
+    Denoiser("omnigen-v1", "OmniGenTransformer2DModel", _omnigen, _OMNIGEN, channels=4, text=128, parameters=3.88),
     Denoiser(
         "auraflow",
         "AuraFlowTransformer2DModel",
@@ -590,6 +609,8 @@ def build(of: Denoiser, device: str, dtype: torch.dtype, **changes: Any) -> Any:
         for module in model.modules():
             if type(module).__name__ == "MoEGate":
                 module.forward = _Even(module.forward, module.n_routed_experts)
+            elif type(module).__name__ == "OmniGenSuScaledRotaryEmbedding":
+                module.forward = _Rotations(module.dim)
     return model
 
 
@@ -602,6 +623,17 @@ class _Even:
     def __call__(self, *args: Any) -> Any:
         chosen, *more = self.gate(*args)
         return torch.arange(chosen.numel(), device="cpu").remainder(self.experts).view(chosen.shape), *more
+
+
+class _Rotations:
+    """Cosines and sines of rotations: without values the largest position, which chooses their scale, is not known."""
+
+    def __init__(self, wide: int) -> None:
+        self.wide = wide
+
+    def __call__(self, hidden: torch.Tensor, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shape = (positions.shape[1], self.wide)
+        return hidden.new_empty(shape, dtype=torch.float32), hidden.new_empty(shape, dtype=torch.float32)
 
 
 def predicted(model: Any, batch: Batch) -> Any:

@@ -4,6 +4,7 @@ Run it in an environment ENV of its own, which needs no GPU; FOLDER keeps what w
 
     python3 -m venv ENV
     ENV/bin/pip install torch==2.14.1 torchvision==0.29.1 diffusers==0.42.1 transformers==5.24.0 peft==0.21.2
+    ENV/bin/pip install lycoris-lora==4.1.3
     ENV/bin/python tools/trace_diffusion.py trace FOLDER  # about half an hour on two cores; goes on where it stopped
     ENV/bin/python tools/trace_diffusion.py table FOLDER python/sagefit/memory/diffusion_models.csv
 
@@ -20,6 +21,7 @@ import collections
 import contextlib
 import csv
 import gzip
+import importlib
 import json
 import multiprocessing
 import sys
@@ -28,10 +30,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-WAYS = ("full-mixed", "full-bf16", "lora-attention", "lora-all-linear")
+WAYS = ("full-mixed", "full-bf16", "lora-attention", "lora-all-linear", "lokr-attention", "lokr-feed-forward")
 ATTENTION = ("to_q", "to_k", "to_v", "to_out.0", "to_query", "to_key", "to_value")
 COLUMNS = ("name", "way", "checkpointed", "parameters", "buffers", "adapted", "moments")
 RANK = 16
+FACTOR = 4
 
 
 def main() -> None:
@@ -65,8 +68,8 @@ def _trace_one(what: tuple[str, str, bool, Path]) -> str:
 
     name, way, checkpointed, file = what
     autocast = torch.autocast
-    torch.autocast = lambda device, *args, **how: (  # type: ignore[assignment,misc]
-        contextlib.nullcontext() if device == "meta" else autocast(device, *args, **how)  # which has none
+    torch.autocast = lambda device_type, *args, **how: (  # type: ignore[assignment,misc]
+        contextlib.nullcontext() if device_type == "meta" else autocast(device_type, *args, **how)  # which has none
     )
     warnings.filterwarnings("ignore")
     of = BY_NAME[name]
@@ -81,6 +84,10 @@ def _trace_one(what: tuple[str, str, bool, Path]) -> str:
             model.enable_gradient_checkpointing(gradient_checkpointing_func=_Checkpoint(way != "full-bf16"))
         if way.startswith("lora"):
             model, told["adapted"], told["linear"] = _adapted(model, way.removeprefix("lora-"))
+        if way.startswith("lokr"):
+            told["adapted"], told["trained"] = _kronecker(model, way.removeprefix("lokr-"))
+            if way == "lokr-feed-forward" and not any(each.startswith("f") for each in told["adapted"]):
+                return f"{file.name}: it has no feed-forward layers"
         sizes = _sizes(of)
         runs = [_events(of, model, size, autocast=way != "full-bf16") for size in sizes]
         if len(runs[0]) != len(runs[1]):  # a table of positions that the first step made and kept
@@ -138,6 +145,35 @@ def _adapted(model: Any, targets: str) -> tuple[Any, int, int]:
         if "lora_" in name:
             each.data = each.data.float()
     return adapted, sum(each.in_features + each.out_features for each in layers), len(layers)
+
+
+def _kronecker(model: Any, targets: str) -> tuple[dict[str, int], int]:
+    """Put adapters of LoKr (LyCORIS) on the model's own attention, or on its feed-forward layers too.
+
+    They are in bf16, with the larger factor whole and in LyCORIS's bypass mode (nothing as large as a weight is made).
+    Returns how many layers of each kind and shape were adapted, as ``a2240x2240``, and the adapters' parameters.
+    """
+    import torch
+    from torch import nn
+
+    lokr = importlib.import_module("lycoris.modules.lokr")
+    kinds = {"a": "Attention", "f": "FeedForward"} if targets == "feed-forward" else {"a": "Attention"}
+    shapes: collections.Counter[str] = collections.Counter()
+    model.requires_grad_(False)
+    adapters, found = nn.ModuleList(), set()
+    for module in list(model.modules()):
+        kind = next((kind for kind, name in kinds.items() if type(module).__name__.endswith(name)), None)
+        for layer in module.modules() if kind else ():
+            if isinstance(layer, nn.Linear) and layer not in found:
+                found.add(layer)
+                shapes[f"{kind}{layer.in_features}x{layer.out_features}"] += 1
+                how = {"lora_dim": 10_000, "factor": FACTOR, "full_matrix": True, "bypass_mode": True}
+                with torch.device("meta"):
+                    adapter = lokr.LokrModule("lokr", layer, **how).to(torch.bfloat16)
+                adapter.apply_to()
+                adapters.append(adapter)
+    model.adapters = adapters
+    return dict(sorted(shapes.items())), sum(each.numel() for each in adapters.parameters())
 
 
 def _sizes(of: Any) -> tuple[Any, Any]:
@@ -209,7 +245,12 @@ def table(folder: Path, target: Path) -> None:
 
 def _row(told: dict[str, Any], way: str) -> Iterator[object]:
     adapted = told.get("adapted", 0)
-    gradients = {"full-mixed": 4 * told["parameters"], "full-bf16": 2 * told["parameters"]}.get(way, 4 * RANK * adapted)
+    if way.startswith("lokr"):
+        gradients = 2 * told["trained"]
+        adapted = " ".join(f"{shape}:{layers}" for shape, layers in adapted.items())
+    else:
+        full = {"full-mixed": 4 * told["parameters"], "full-bf16": 2 * told["parameters"]}
+        gradients = full.get(way, 4 * RANK * adapted)
     yield from (told["parameters"], told["bytes"], adapted or "")
     found = {(round(min(1.0, first / gradients), 4), *(round(each) for each in rest)) for first, *rest in moments(told)}
     yield " ".join(

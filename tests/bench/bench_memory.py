@@ -27,7 +27,7 @@ BOUNDS = ROOT / "python" / "sagefit" / "memory" / "bounds.json"
 
 # Runs that were collected with those of others.csv and that a job file cannot describe.
 UNDESCRIBED = {
-    "of denoisers that are not known, or have fp8 weights or adapters other than LoRA": 61,
+    "of denoisers that are not known, or have fp8 weights": 45,
     "of preference and reinforcement learning with tensor parallelism, or with what else is not known": 7,
     "of vision-language models that also hear, or with tensor parallelism": 9,
     "whose sequence length or checkpointing is not published": 9,

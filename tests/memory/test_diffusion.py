@@ -20,6 +20,7 @@ from sagefit.memory.diffusion_models import Moment, table
 from sagefit.memory.overhead import peak
 from sagefit.memory.presets import presets
 from sagefit.memory.read import described
+from sagefit.memory.workload import Kronecker
 from sagefit.planning.changes import changes_of
 
 ONE = Placement(1, 1, "A100")
@@ -79,6 +80,41 @@ def test_states_of_a_whole_denoiser_by_hand() -> None:
     assert frozen["weights"] == pytest.approx(2 * 11_901_408_320, rel=5e-3)
 
 
+def test_products_have_the_parameters_that_lycoris_gives_them() -> None:
+    """Sana has 160 layers of 2240 x 2240 in its attention; a factor that does not divide is the next smaller divisor.
+
+    With 4, a meta model of LyCORIS 4.1.3 had 50,178,560 parameters.
+    """
+    sana = replace(FLUX, model=Diffusion("sana-1.6b", encoders="cached"), lokr=Kronecker(4))
+    of = diffusion.resolve(Diffusion("sana-1.6b"))
+    assert diffusion.parameters(sana) == (of.parameters, 160 * (560 * 560 + 4 * 4))
+    assert diffusion.parameters(replace(sana, lokr=Kronecker(2)))[1] == 160 * (1120 * 1120 + 2 * 2)
+    assert diffusion.parameters(replace(sana, lokr=Kronecker(9)))[1] == 160 * (280 * 280 + 8 * 8)
+    kandinsky = replace(sana, model=Diffusion("kandinsky-5.0-t2i-lite"), lokr=Kronecker(4, 4))
+    assert diffusion.parameters(kandinsky)[1] == 337_518_592
+
+
+def test_states_of_products_by_hand() -> None:
+    """In bf16: 2 bytes of weight, and of each of three states; in mixed precision 4, and a copy in 16 bits."""
+    job = job_of(
+        {"family": "diffusion", "name": "sana-1.6b", "encoders": "cached"},
+        method="lora",
+        lokr={"attention": 4},
+        precision="bf16",
+        optimizer="adamw-kahan",
+        stack="plain-torch",
+    )
+    workload = described(job)
+    trained = 50_178_560
+    of = diffusion.resolve(Diffusion("sana-1.6b"))
+    phases = diffusion.tensor_phases(workload, ONE)
+    assert phases["step"]["weights"] == 2 * of.parameters + of.buffers + 2 * trained
+    assert phases["step"]["optimizer"] == 3 * 2 * trained
+    mixed = diffusion.tensor_phases(replace(workload, precision="bf16-mixed"), ONE)
+    assert mixed["step"]["optimizer"] == 3 * 4 * trained
+    assert mixed["backward"]["activations"] - phases["backward"]["activations"] == 2 * trained
+
+
 def test_positions_of_a_video_by_hand() -> None:
     """CogVideoX: a latent has one position for 8 x 8 pixels; the first frame has its own, then four share one."""
     assert diffusion.resolve(Diffusion("cogvideox-2b")).positions(480, 720, 49) == 13 * 60 * 90
@@ -95,9 +131,10 @@ def test_every_denoiser_is_traced_in_every_way() -> None:
         of = table()[name]
         assert of.moments.keys() == {
             (way, checkpointed)
-            for way in ("full-mixed", "full-bf16", "lora-attention", "lora-all-linear")
+            for way in ("full-mixed", "full-bf16", "lora-attention", "lora-all-linear", "lokr-attention")
             for checkpointed in (True, False)
-        }
+        } | ({("lokr-feed-forward", True), ("lokr-feed-forward", False)} if of.adapts_feed_forward else set())
+        assert sum(each.number for each in of.layers if each.kind == "attention") > 10
         assert 0 < of.ranked["attention"] < of.ranked["all-linear"]
         assert of.encoders > 0
 
@@ -112,7 +149,7 @@ def test_published_runs_are_under_their_bounds() -> None:
     """Two sources that nothing was made with: half within a tenth, none above its bound."""
     found = lomo.gpu_outcomes([run for run in runs.other_runs() if isinstance(run.workload.model, Diffusion)])
     score = lomo.score(found)
-    assert score.runs == 59
+    assert score.runs == 75
     assert score.median < 0.1
     assert score.above == 0
 
@@ -147,6 +184,19 @@ def test_encoders_are_where_the_job_says() -> None:
         ({"name": "sdxl", "encoders": "gone"}, {}, ("encoders", "resident", "unloaded", "cached")),
         ({"name": "sdxl"}, {"method": "qlora"}, ("memory.method", "4-bit", "lora has the frozen denoiser")),
         ({"name": "sdxl"}, {"attention": "eager"}, ("memory.attention", "eager", "sdpa")),
+        ({"name": "sdxl"}, {"lokr": {"attention": 2}}, ("memory.lokr", "method is full", "method: lora")),
+        (
+            {"name": "sdxl"},
+            {"method": "lora", "lora_rank": 8, "lokr": {"attention": 2}},
+            ("memory.lora_rank", "no rank", "remove it, or lokr"),
+        ),
+        (
+            {"name": "sana-1.6b"},
+            {"method": "lora", "lokr": {"attention": 2, "feed_forward": 4}},
+            ("memory.lokr.feed_forward", "sana-1.6b has no feed-forward layers that LoKr would find", "remove it"),
+        ),
+        ({"name": "sdxl"}, {"method": "lora", "lokr": {"attention": 0}}, ("memory.lokr.attention", "1")),
+        ({"name": "sdxl"}, {"method": "lora", "lokr": {"feed_forward": 4}}, ("memory.lokr.attention",)),
     ],
 )
 def test_what_is_refused(tmp_path: Path, model: dict[str, Any], memory: dict[str, Any], said: tuple[str, ...]) -> None:
@@ -155,6 +205,13 @@ def test_what_is_refused(tmp_path: Path, model: dict[str, Any], memory: dict[str
         described(load_job(str(write_job(tmp_path, changes))))
     for each in ("digits.yaml:", *said):
         assert each in caught.value.message
+
+
+def test_products_are_for_denoisers_only() -> None:
+    with pytest.raises(
+        SagefitError, match=r"(?s)memory\.lokr: .* for denoisers of diffusion models only.*give lora_rank"
+    ):
+        described(job_of("llama-3.1-8b", method="lora", lokr={"attention": 4}))
 
 
 def test_a_bare_name_is_enough() -> None:
@@ -189,6 +246,7 @@ workloads = st.builds(
     method=st.sampled_from(["full", "lora"]),
     lora_rank=st.sampled_from([4, 16, 128]),
     lora_targets=st.sampled_from([None, "attention", "all-linear"]),
+    lokr=st.sampled_from([None, None, Kronecker(2), Kronecker(16)]),
     precision=st.sampled_from(["fp32", "bf16-mixed", "bf16"]),
     optimizer=st.sampled_from(["adamw", "sgd", "lion", "adafactor", "adamw-8bit"]),
     micro_batch=st.integers(1, 40),
@@ -223,6 +281,9 @@ def test_what_saves_memory_never_needs_more(workload: Workload, place: Placement
     assert total(replace(workload, model=replace(model, encoders="cached")), place) <= need
     if model.encoders == "resident":
         assert total(replace(workload, model=replace(model, encoders="unloaded")), place) <= need
+    if workload.lokr and workload.method == "lora":
+        smaller = replace(workload, lokr=Kronecker(2 * workload.lokr.attention))
+        assert total(smaller, place) <= need
     if workload.optimizer == "adamw":
         assert total(replace(workload, optimizer="adamw-8bit"), place) <= need
 

@@ -51,7 +51,11 @@ TRACED = Traced(
     weights=100,
     buffers=3,
     gradients=100,
-    optimizers={"adamw": {"state": 200, "temporaries": 100}, "adamw-8bit": {"state": 50, "temporaries": 0}},
+    optimizers={
+        "adamw": {"state": 200, "temporaries": 100},
+        "adamw-8bit": {"state": 50, "temporaries": 0},
+        "sgd-momentum": {"state": 100, "temporaries": 100},
+    },
     points=(point(8, 30), point(2, 30), point(8, 10, checkpointing=True), point(2, 10, checkpointing=True)),
 )
 WORKLOAD = Workload(model=TRACED, micro_batch=8)
@@ -83,6 +87,7 @@ def test_remedies_need_no_new_trace() -> None:
     assert tensor_phases(replace(WORKLOAD, accumulation=4))["forward"]["gradients"] == 100
     assert tensor_phases(replace(WORKLOAD, gradient_checkpointing=True))["forward"]["activations"] == 8 * 10
     assert tensor_phases(replace(WORKLOAD, optimizer="adamw-8bit"))["step"]["optimizer"] == 50
+    assert tensor_phases(replace(WORKLOAD, optimizer="adamw-kahan"))["step"]["optimizer"] == 200 + 100
 
 
 def test_from_tensors_to_the_device() -> None:

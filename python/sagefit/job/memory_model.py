@@ -20,7 +20,9 @@ Gib = Annotated[Number, Field(ge=0, le=1e9)]
 
 Method = Literal["full", "lora", "qlora"]
 Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
-Optimizer = Literal["adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit"]
+Optimizer = Literal[
+    "adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit", "adamw-kahan"
+]
 Attention = Literal["eager", "sdpa", "flash"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard"]
 LoraTargets = Literal["attention", "all-linear"]
@@ -176,6 +178,13 @@ class Trace(Fields):
     timeout: Annotated[Seconds, Field(ge=1, le=86400)] = 600
 
 
+class LoKr(Fields):
+    """Adapters that are Kronecker products (LyCORIS's LoKr): the ``factor`` of each kind of layer that has them."""
+
+    attention: Annotated[int, Field(ge=1, le=1024)]
+    feed_forward: Annotated[int, Field(ge=1, le=1024)] | None = None
+
+
 class Memory(Fields):
     """What the memory planner has to know. None stands for the hyperparameter, or for the documented default."""
 
@@ -189,6 +198,7 @@ class Memory(Fields):
     method: Method = "full"
     lora_rank: Count | None = None
     lora_targets: LoraTargets | None = None
+    lokr: LoKr | None = None
     base_dtype: Literal["default", "fp32", "16-bit", "8-bit"] = "default"
     head: Literal["lm", "classification"] | None = None
     objective: Objective = "supervised"

@@ -121,10 +121,18 @@ def _tabular(job: Job, model: TabularModel, memory: Memory) -> Iterator[Problem]
 
 def _method(memory: Memory) -> Iterator[Problem]:
     if memory.method == "full":
-        for name in ("lora_rank", "lora_targets", "base_dtype"):
+        for name in ("lora_rank", "lora_targets", "lokr", "base_dtype"):
             if name in memory.model_fields_set:
                 yield Problem(
                     ("memory", name), "method is full, which trains no adapters", "set method: lora, or remove it"
+                )
+    if memory.lokr is not None:
+        for name in ("lora_rank", "lora_targets"):
+            if name in memory.model_fields_set:
+                yield Problem(
+                    ("memory", name),
+                    "adapters of LoKr have no rank, and are on the layers that lokr gives a factor",
+                    "remove it, or lokr",
                 )
     if memory.method == "qlora" and memory.stack == "torchtitan":
         yield Problem(

@@ -29,6 +29,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     **dict.fromkeys(("adamw_8bit", "adamw_bnb_8bit", "adamw_torch_8bit", "adamw-8bit"), "adamw-8bit"),
     **dict.fromkeys(("paged_adamw_8bit", "paged-adamw-8bit"), "paged-adamw-8bit"),
     **dict.fromkeys(("paged_adamw", "paged_adamw_32bit"), "adamw"),
+    **dict.fromkeys(("adamw_bf16", "optimi-adamw", "adamw-kahan"), "adamw-kahan"),
     "adafactor": "adafactor",
     "sgd": "sgd",
     "sgd-momentum": "sgd-momentum",

@@ -8,6 +8,7 @@ with the square of the positions.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from sagefit.job.memory_model import Stack
@@ -15,7 +16,7 @@ from sagefit.memory.diffusion_models import Denoiser, known, resolve, size, tabl
 from sagefit.memory.overhead import peak, with_overhead
 from sagefit.memory.stacks import PROFILES, profile_of, stacks_with
 from sagefit.memory.states import State, model_state, quantized
-from sagefit.memory.workload import Diffusion, Phases, Placement, Workload
+from sagefit.memory.workload import Diffusion, Kronecker, Phases, Placement, Workload
 
 __all__ = [
     "encoder_bytes",
@@ -35,6 +36,8 @@ __all__ = [
 ENCODING = 4 * 128 * 2
 # Denoisers have 24 to 60 blocks of one size; a sharded one gathers a block at a time.
 BLOCKS = 24
+# Kronecker products were traced with this factor.
+TRACED_FACTOR = 4
 # One stack of each kind that matters here.
 _DIFFERENT: list[Stack] = list(
     {(p.engine, p.fsdp, p.step, p.main_gradients): stack for stack, p in PROFILES.items()}.values()
@@ -99,6 +102,8 @@ def notes(workload: Workload) -> tuple[str, ...]:
             f"text encoders and autoencoder stay on the GPU in 16 bits ({of.encoders / 2**30:.1f} GiB): "
             "memory.model.encoders says unloaded if they leave it before the first step, cached if they never are there"
         )
+    if workload.lokr:
+        said.append("adapters of LoKr have whole matrices (full_matrix), computed beside the weights (bypass_mode)")
     if workload.method == "lora":
         bits = "8 bits" if quantized(workload) else "16 bits"
         said.append(f"the frozen denoiser is in {bits}, and adapters have no dropout, as in diffusers' scripts")
@@ -116,7 +121,27 @@ def _denoiser(workload: Workload) -> Denoiser:
 
 
 def _adapters(of: Denoiser, workload: Workload) -> float:
-    return float(of.ranked[_targets(workload)] * workload.lora_rank)
+    """Parameters of all adapters."""
+    if workload.lokr is None:
+        return float(of.ranked[_targets(workload)] * workload.lora_rank)
+    return _products(of, workload.lokr)
+
+
+def _products(of: Denoiser, factors: Kronecker) -> float:
+    """Parameters of Kronecker products, whose larger part is a whole matrix (LyCORIS: ``full_matrix``)."""
+    total = 0
+    for layers in of.layers:
+        if factor := getattr(factors, layers.kind):
+            small, large = zip(_factored(layers.inputs, factor), _factored(layers.outputs, factor), strict=True)
+            total += layers.number * (small[0] * small[1] + large[0] * large[1])
+    return float(total)
+
+
+def _factored(dimension: int, factor: int) -> tuple[int, int]:
+    """Two numbers whose product is ``dimension``: ``factor``, or its largest divisor below it (LyCORIS)."""
+    if dimension % factor:
+        factor = max(one for one in range(1, min(factor, math.isqrt(dimension)) + 1) if dimension % one == 0)
+    return min(factor, dimension // factor), max(factor, dimension // factor)
 
 
 def _targets(workload: Workload) -> str:
@@ -159,16 +184,19 @@ def _phases(workload: Workload, placement: Placement, stack: Stack) -> Phases:
 def _peak(of: Denoiser, workload: Workload, state: State) -> tuple[float, float, float]:
     """Activations and gradients at the moment that needs most, and gradients that wait between micro-batches."""
     positions = of.positions(*size(_model(workload)))
-    way = f"lora-{_targets(workload)}" if workload.method != "full" else "full-bf16"
-    if workload.method == "full" and workload.precision.endswith("mixed"):
-        way = "full-mixed"
+    way, copied = _way(workload), 1.0
     factor = 2.0 if workload.precision == "fp32" else 1.0  # traced in 16 bits
     copies = 0.0 if workload.gradient_checkpointing or workload.method == "full" else state.cast_copies
+    if workload.lokr:  # traced with adapters in 16 bits and one factor; what does not grow is made of their weights
+        trained = _products(of, workload.lokr)
+        traced = Kronecker(TRACED_FACTOR, workload.lokr.feed_forward and TRACED_FACTOR)
+        copied = trained / _products(of, traced)
+        copies += 2 * trained if workload.precision.endswith("mixed") else 0.0
     kept = state.gradients if workload.accumulation > 1 else 0.0
     activations, gradients = max(
         (
             (
-                factor * moment.activations(workload.micro_batch, positions),
+                factor * moment.activations(workload.micro_batch, positions, copied),
                 max(kept, moment.gradients * state.gradients),
             )
             for moment in of.moments[way, workload.gradient_checkpointing]
@@ -178,7 +206,18 @@ def _peak(of: Denoiser, workload: Workload, state: State) -> tuple[float, float,
     return activations + copies, gradients, kept
 
 
+def _way(workload: Workload) -> str:
+    """How it is trained, as ``diffusion_models.csv`` names it."""
+    if workload.method == "full":
+        return "full-mixed" if workload.precision.endswith("mixed") else "full-bf16"
+    if workload.lokr:
+        return "lokr-feed-forward" if workload.lokr.feed_forward else "lokr-attention"
+    return f"lora-{_targets(workload)}"
+
+
 def _state(of: Denoiser, workload: Workload, placement: Placement, stack: Stack) -> State:
     profile = replace(profile_of(stack, workload.sharding), base_16_bit=True)
+    if workload.lokr and workload.precision == "bf16":
+        profile = replace(profile, adapter=2)
     sizes = _Sizes(of.parameters, of.parameters / BLOCKS, 0.0 if workload.method == "full" else _adapters(of, workload))
     return model_state(workload, placement, profile, sizes)

@@ -12,6 +12,7 @@ import csv
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from sagefit.memory.workload import Diffusion
 
@@ -30,10 +31,19 @@ class Moment:
     sample: float
     sample_position: float
 
-    def activations(self, batch: int, positions: float) -> float:
-        """Bytes beside gradients with ``batch`` samples of ``positions``."""
+    def activations(self, batch: int, positions: float, copied: float = 1.0) -> float:
+        """Bytes beside gradients with ``batch`` samples of ``positions``, and ``copied`` times what does not grow."""
         each = self.sample + self.sample_position * positions
-        return max(0.0, self.constant + self.position * positions + batch * each)
+        return max(0.0, copied * self.constant + self.position * positions + batch * each)
+
+
+class Layers(NamedTuple):
+    """``number`` linear layers of one size, in modules of attention or feed-forward ones."""
+
+    kind: Literal["attention", "feed_forward"]
+    inputs: int
+    outputs: int
+    number: int
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Denoiser:
     """One denoiser: ``buffers`` and ``encoders`` are bytes, the latter in 16 bits.
 
     ``moments`` are by way of training and whether activations are checkpointed; ``ranked`` are the parameters that
-    adapters have for each rank, by the layers that are adapted.
+    adapters have for each rank, by the layers that are adapted, and ``layers`` those that Kronecker products adapt.
     """
 
     name: str
@@ -54,7 +64,13 @@ class Denoiser:
     parameters: int
     buffers: int
     ranked: dict[str, int] = field(compare=False)
+    layers: tuple[Layers, ...] = field(compare=False)
     moments: dict[tuple[str, bool], tuple[Moment, ...]] = field(compare=False)
+
+    @property
+    def adapts_feed_forward(self) -> bool:
+        """Whether Kronecker products can adapt feed-forward layers: some denoisers have them within others."""
+        return any(each.kind == "feed_forward" for each in self.layers)
 
     def positions(self, height: int, width: int, frames: int) -> int:
         """Positions of the latent of one sample."""
@@ -84,6 +100,9 @@ def table() -> dict[str, Denoiser]:
                     for each in rows
                     if each["way"].startswith("lora-")
                 },
+                layers=max(
+                    (_layers(each["adapted"]) for each in rows if each["way"].startswith("lokr-")), key=len, default=()
+                ),
                 moments={(each["way"], each["checkpointed"] == "yes"): _moments(each["moments"]) for each in rows},
             )
             for name in (row["name"], *row["names"].split()):
@@ -98,6 +117,17 @@ def _traced() -> dict[str, list[dict[str, str]]]:
         for row in csv.DictReader(file):
             rows.setdefault(row["name"], []).append(row)
     return rows
+
+
+def _layers(text: str) -> tuple[Layers, ...]:
+    """Such as ``a2240x2240:160``: letter of the kind, inputs, outputs and how many."""
+    found = []
+    for each in text.split():
+        shape, _, count = each[1:].partition(":")
+        inputs, _, outputs = shape.partition("x")
+        kind: Literal["attention", "feed_forward"] = "attention" if each[0] == "a" else "feed_forward"
+        found.append(Layers(kind, int(inputs), int(outputs), int(count)))
+    return tuple(found)
 
 
 def _moments(text: str) -> tuple[Moment, ...]:

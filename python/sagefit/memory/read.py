@@ -15,6 +15,7 @@ from sagefit.job.memory_model import Checkpointing, Loader, Memory, Objective, T
 from sagefit.job.memory_rules import objective_problems, sharing_problems
 from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS
 from sagefit.job.problem import Problem
+from sagefit.memory import diffusion_models
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve, teacher
@@ -24,7 +25,7 @@ from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
 from sagefit.memory.told import Told
 from sagefit.memory.trace.store import with_trace
-from sagefit.memory.workload import Diffusion, Tabular, Transformer, Vision, Workload
+from sagefit.memory.workload import Diffusion, Kronecker, Tabular, Transformer, Vision, Workload
 
 __all__ = ["described", "read", "resolve"]
 
@@ -84,7 +85,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, Transformer | Vision | Diffusion):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
-    if rank is None and method != "full":
+    if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
     precision = reader.precision(memory.precision)
     if told.says("precision") and name_of(reader.job, "precision", reader.hyperparameters) is None:
@@ -108,6 +109,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         method=method,
         lora_rank=rank or 16,
         lora_targets=memory.lora_targets,
+        lokr=_lokr(reader, memory, model),
         precision=precision,
         optimizer=reader.choice("optimizer", memory.optimizer, OPTIMIZERS) or "adamw",
         micro_batch=batch or 1,
@@ -247,6 +249,19 @@ def _length(reader: Reader, memory: Memory, resolved: Resolved | None) -> int:
         else:
             reader.notes.append(f"sequence length: {message}")
     return length
+
+
+def _lokr(reader: Reader, memory: Memory, model: object) -> Kronecker | None:
+    said = memory.lokr
+    if said is None:
+        return None
+    if not isinstance(model, Diffusion):
+        problem = "adapters of LoKr are counted for denoisers of diffusion models only"
+        reader.problems.append(Problem(("memory", "lokr"), problem, "give lora_rank, or measured peaks"))
+    elif said.feed_forward and not diffusion_models.resolve(model).adapts_feed_forward:
+        problem = f"{model.name} has no feed-forward layers that LoKr would find by their class"
+        reader.problems.append(Problem(("memory", "lokr", "feed_forward"), problem, "remove it"))
+    return Kronecker(said.attention, said.feed_forward)
 
 
 def _unknown_of_denoisers(reader: Reader, method: str, attention: str) -> Iterator[Problem]:

@@ -17,7 +17,8 @@ INT8 = 1.001  # 8 bits, and an fp32 constant for each row (Dettmers et al. 2022)
 LIVE_PARAMETERS = 1e9  # DeepSpeed stage3_max_live_parameters
 SUB_GROUP = 1e9  # DeepSpeed sub_group_size: elements that one step of the sharded optimizer takes at a time
 BUCKET = 5e8  # DeepSpeed reduce_bucket_size and allgather_bucket_size, elements
-MOMENTS = {"adamw": 2, "lion": 1, "sgd-momentum": 1, "sgd": 0}
+# Kahan summation keeps what rounding took of a weight: a third state (AdamWBF16, optimi).
+MOMENTS = {"adamw": 2, "adamw-kahan": 3, "lion": 1, "sgd-momentum": 1, "sgd": 0}
 EIGHT_BIT = 2.04  # two 8-bit moments, and an fp32 constant for each block of 256 (Dettmers et al. 2022)
 FACTORED = 0.02  # Adafactor keeps a row and a column of each matrix (Shazeer and Stern 2018)
 

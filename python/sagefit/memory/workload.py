@@ -6,7 +6,7 @@ Bytes are bytes, GiB are 1024**3. A batch is what one GPU (or one host, without 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sagefit.catalog.instance_table import Instance
 from sagefit.job.memory_model import (
@@ -190,13 +190,21 @@ class Placement:
         return self.hosts * self.gpus_per_host
 
 
+class Kronecker(NamedTuple):
+    """Factors of adapters that are Kronecker products, of attention and of feed-forward layers (None: not adapted)."""
+
+    attention: int
+    feed_forward: int | None = None
+
+
 @dataclass(frozen=True)
 class Workload:
     """One attempt of a job as the planner sees it, with every default filled in.
 
     ``model`` is None when the job file says nothing of its memory. ``world_size`` None means all GPUs of the
     placement, ``lora_targets`` None what the stack adapts by habit, ``encoder_length`` None that an encoder beside a
-    decoder sees ``sequence_length`` tokens. ``image_tokens`` of these come from images, through the vision tower.
+    decoder sees ``sequence_length`` tokens, ``lokr`` that adapters have a rank. ``image_tokens`` of the sequence come
+    from images, through the vision tower.
     ``checkpointing`` says which kind gradient checkpointing is. ``frees_at_once`` says that malloc is told to give
     memory back to the kernel as soon as it is freed, ``expandable_segments`` that torch's allocator is told to grow
     segments, ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``reference`` says
@@ -209,6 +217,7 @@ class Workload:
     method: Method = "full"
     lora_rank: int = 16
     lora_targets: LoraTargets | None = None
+    lokr: Kronecker | None = None
     precision: Precision = "fp32"
     optimizer: Optimizer = "adamw"
     micro_batch: int = 1

@@ -66,7 +66,7 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
             yield Change("checkpointing", say("gradient_checkpointing", True), {"gradient_checkpointing": True})
         if now.precision == "fp32":
             yield Change("precision", say("precision", "bf16-mixed"), {"precision": "bf16-mixed"})
-        if now.optimizer in ("adamw", "lion", "sgd-momentum"):
+        if now.optimizer in ("adamw", "adamw-kahan", "lion", "sgd-momentum"):
             yield Change("optimizer", say("optimizer", "adamw-8bit"), {"optimizer": "adamw-8bit"})
     if transformer:
         if now.attention != "flash" and now.precision != "fp32":

@@ -140,7 +140,7 @@ def _headline(sizing: Sizing) -> Text:
 def _workload(workload: Workload) -> str:
     said = [_model(workload)]
     if isinstance(workload.model, Transformer | Vision | Diffusion | Traced):
-        said += [workload.method if workload.method == "full" else f"{workload.method} of rank {workload.lora_rank}"]
+        said += [_method(workload)]
         said += [] if workload.objective == "supervised" else [workload.objective]
         said += [workload.precision, workload.optimizer]
         said += [f"micro-batch {workload.micro_batch}, accumulation {workload.accumulation}"]
@@ -157,6 +157,14 @@ def _workload(workload: Workload) -> str:
     if workload.dataset_gib:
         said += [f"{workload.dataset_gib:g} GiB of data{' in memory' if workload.dataset_in_memory else ''}"]
     return ", ".join(said)
+
+
+def _method(workload: Workload) -> str:
+    if workload.method == "full":
+        return "full"
+    if workload.lokr:
+        return "lora by Kronecker products of factor " + " and ".join(f"{each}" for each in workload.lokr if each)
+    return f"{workload.method} of rank {workload.lora_rank}"
 
 
 def _model(workload: Workload) -> str:

@@ -37,7 +37,7 @@ def device_phases(workload: Workload, placement: Placement) -> Phases:
 def tensor_phases(workload: Workload) -> Phases:
     """Bytes of tensors alone, as PyTorch's allocator would count them as active."""
     traced = _model(workload)
-    optimizer = traced.optimizers[workload.optimizer]
+    optimizer = _optimizer(traced, workload)
     state = {"optimizer": float(optimizer["state"])}
     kind = "accumulating" if workload.accumulation > 1 else "single"
     training = _at(workload, kind, workload.micro_batch)
@@ -55,6 +55,14 @@ def tensor_phases(workload: Workload) -> Phases:
     if workload.evaluation_batch:
         phases["evaluation"] = _at(workload, "evaluation", workload.evaluation_batch)["evaluation"] | state
     return phases
+
+
+def _optimizer(traced: Traced, workload: Workload) -> dict[str, int]:
+    """State and temporaries. Kahan summation has one state more than AdamW, as large as momentum is."""
+    if workload.optimizer != "adamw-kahan":
+        return traced.optimizers[workload.optimizer]
+    adamw, momentum = traced.optimizers["adamw"], traced.optimizers["sgd-momentum"]
+    return {"state": adamw["state"] + momentum["state"], "temporaries": adamw["temporaries"]}
 
 
 def points(traced: Traced, *, checkpointing: bool) -> list[TracedPoint]:
