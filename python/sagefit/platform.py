@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sagefit.console import command
 from sagefit.errors import SagefitError
+from sagefit.throttled import throttled
 
 SCHEMA = 1
 
@@ -106,7 +107,8 @@ def load_platform(name: str) -> Platform:
                 f"platform: no platform {name!r} in this account and region ({parameter(name)} is not in SSM)",
                 hint=f"apply it: {command('platform', 'apply', name)}; or name another in the job file",
             ) from error
-        raise SagefitError(f"platform: cannot read {parameter(name)}: {error}", hint="check your AWS login") from error
+        what = f"platform: cannot read {parameter(name)}"
+        raise throttled(error, what) or SagefitError(f"{what}: {error}", hint="check your AWS login") from error
     except BotoCoreError as error:
         raise SagefitError(
             f"cannot reach AWS: {error}", hint="log in and set AWS_REGION, or use the embedded cloud: CLOUD=local"

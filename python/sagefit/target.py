@@ -11,6 +11,7 @@ from sagefit.cloud.aws_environment import UNSET
 from sagefit.console import AWS, LOCAL, command
 from sagefit.errors import SagefitError
 from sagefit.paths import home
+from sagefit.throttled import throttled
 
 ROLE = "SAGEFIT_ROLE_ARN"
 """The variable that names a role to act as."""
@@ -69,9 +70,9 @@ def _act_as(arn: str) -> None:
     try:
         keys = session.client("sts").assume_role(RoleArn=arn, RoleSessionName="sagefit")["Credentials"]
     except (BotoCoreError, ClientError) as error:
-        raise SagefitError(
-            f"{ROLE}: {arn} cannot be taken: {error}", hint="correct the ARN, or the trust of the role"
-        ) from error
+        what = f"{ROLE}: {arn} cannot be taken"
+        wrong = SagefitError(f"{what}: {error}", hint="correct the ARN, or the trust of the role")
+        raise throttled(error, what) or wrong from error
     for variable in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):  # some clients would prefer it to the key
         os.environ.pop(variable, None)
     os.environ.update(

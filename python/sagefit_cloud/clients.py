@@ -18,6 +18,8 @@ from sagefit_cloud import authorization
 
 #: Marks calls that AWS makes on its own side (moving a job's data, say): no user made them, so they are not logged.
 INTERNAL_AGENT = "sagefit-executor"
+#: Marks calls of state machines.
+STATES_AGENT = "sagefit-states"
 
 _lock = threading.Lock()
 _clients: dict[tuple[str, ...], Any] = {}
@@ -80,7 +82,7 @@ def _client(service: str, region: str, key: Key, states_role: str = "") -> Any:
                     parameter_validation=internal_call,
                     retries={"total_max_attempts": 3 if internal_call else 1},
                     max_pool_connections=32,
-                    user_agent_extra=INTERNAL_AGENT if internal_call else None,
+                    user_agent_extra=INTERNAL_AGENT if internal_call else STATES_AGENT,
                 ),
             )
             if states_role:

@@ -21,8 +21,9 @@ from xml.sax.saxutils import escape
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from sagefit.cloud.calls import CallLog, kind_of
+from sagefit.cloud.faults import Faults
 from sagefit.cloud.record import STATUS_PATH
-from sagefit_cloud import authorization, role_calls, validation
+from sagefit_cloud import authorization, role_calls, throttling, validation
 from sagefit_cloud.clients import INTERNAL_AGENT
 from sagefit_cloud.door import Door, Refusal, key_of
 from sagefit_cloud.replies import Replies, Reply
@@ -35,6 +36,7 @@ _STATUS_LINES = {
     400: "400 Bad Request",
     403: "403 Forbidden",
     409: "409 Conflict",
+    503: "503 Service Unavailable",
 }
 _DENIED = ("AccessDenied", "AccessDeniedException")
 # What AWS calls these errors, in XML and in JSON: "Common errors" in the API reference of each service.
@@ -63,13 +65,16 @@ class _UnknownError(Exception):
 class Gateway(DomainDispatcherApplication):
     """moto's dispatcher with a call log, clear refusals, and a private status page."""
 
-    def __init__(self, calls: CallLog, door: Door, status: Callable[[], dict[str, object]]) -> None:
+    def __init__(
+        self, calls: CallLog, door: Door, status: Callable[[], dict[str, object]], faults: Faults | None = None
+    ) -> None:
         super().__init__(create_backend_app)
         self._backend_of = lru_cache(_HOSTS)(super().get_backend_for_host)
         self._calls = calls
         self._replies = Replies()
         self._door = door
         self._status = status
+        self._faults = faults or Faults()
         self._uploads = threading.BoundedSemaphore(_UPLOADS)
 
     def get_backend_for_host(self, host: str | None) -> Any:
@@ -97,7 +102,9 @@ class Gateway(DomainDispatcherApplication):
             service = getattr(application, "service", service)
             action = action_of(environ, service)
             request, place = parameters_of(environ, service, action), place_of(environ)
-            if why := self._denial(environ, service, action, request, place):
+            if busy := throttling.refusal(self._faults, environ, service, action):
+                body = answer.say_no(environ, service, busy)
+            elif why := self._denial(environ, service, action, request, place):
                 body = answer.deny(environ, service, why)
             elif request is not None and (wrong := validation.refusal(service, action, request, place)):
                 body = answer.say_no(environ, service, wrong)
@@ -176,7 +183,8 @@ class _Answer:
         """Say in the service's own protocol that a request is wrong."""
         self.line = _STATUS_LINES[said.status]
         self.headers, body = _refusal(environ, service, said.message, said.code)
-        return [body]
+        _take_in(environ)
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
     def deny(self, environ: dict[str, Any], service: str, why: str) -> list[bytes]:
         """Say in the service's own protocol that the role may not."""

@@ -10,7 +10,8 @@ import threading
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-_INVOCATION = "HTTP_AMZ_SDK_INVOCATION_ID"  # the same for all tries of one request
+from sagefit_cloud.throttling import INVOCATION
+
 _MOST = 200  # answers that are kept
 _LARGEST = 64 * 1024  # bytes of one
 
@@ -33,11 +34,11 @@ class Replies:
     def again(self, environ: dict[str, Any]) -> Reply | None:
         """What an earlier try of this request was answered."""
         with self._lock:
-            return self._kept.get(environ.get(_INVOCATION, ""))
+            return self._kept.get(environ.get(INVOCATION, ""))
 
     def keep(self, environ: dict[str, Any], reply: Reply) -> None:
         """Remember an answer, for as long as a client might still ask again."""
-        invocation = environ.get(_INVOCATION)
+        invocation = environ.get(INVOCATION)
         if invocation and len(reply.body) <= _LARGEST:
             with self._lock:
                 self._kept[invocation] = reply

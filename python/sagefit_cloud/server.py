@@ -70,13 +70,14 @@ def main() -> None:
         start_seconds=options.start_seconds,
     )
     executor = Executor(machine)
-    extensions.install(executor, Faults.load(Path(options.faults)) if options.faults else Faults(), contents)
+    faults = Faults.load(Path(options.faults)) if options.faults else Faults()
+    extensions.install(executor, faults, contents)
 
     def status() -> dict[str, object]:
         return {"instance": me.instance, **executor.counts()}
 
     door = Door(options.port, owner=me.key, roles=clients.ROLES)
-    gateway = Gateway(CallLog(calls_path()), door, status)
+    gateway = Gateway(CallLog(calls_path()), door, status, faults)
     server = make_server(
         "127.0.0.1", options.port, gateway, threaded=True, request_handler=_QuietHandler, fd=options.fd
     )

@@ -50,9 +50,28 @@ def test_throttling_is_counted_for_each_training_job(tmp_path: Path) -> None:
     assert [bool(found.next(name, "")) for name in ("a", "a", "a", "b")] == [True, True, False, False]
 
 
+def test_requests_are_throttled_by_their_call(tmp_path: Path) -> None:
+    """Tries of one request are counted together, and no training job is meant."""
+    found = faults(
+        tmp_path,
+        """
+- { match: { call: "sagemaker:Describe*" }, outcome: { throttle: 2 } }
+- { match: { call: s3 }, times: 1, outcome: { throttle: 1 } }
+""",
+    )
+    tries = [found.throttles("sagemaker:DescribeTrainingJob", request) for request in ("a", "a", "b", "a")]
+    assert tries == [True, True, True, False]
+    assert [found.throttles(f"s3:{action}", action) for action in ("GetObject", "PutObject")] == [True, False]
+    assert not found.throttles("sagemaker:CreateTrainingJob", "c")
+    assert found.next("quickstart-261122-000001-0", "ml.m5.large") is None
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ('- { match: { call: "s3:*" }, outcome: { status: Completed } }', "match.call goes with outcome.throttle"),
+        ("- { match: { call: s3, job: a }, outcome: { throttle: 1 } }", "match.job of training jobs: give one"),
+        ("- { match: { call: S3 }, outcome: { throttle: 1 } }", "fault 1.match.call"),
         ("- { outcome: { throttle: 0 } }", "fault 1.outcome.throttle: Input should be greater than or equal to 1"),
         ("- { outcome: { throttle: 1 } }\n- { otcome: 1 }", "fault 2.outcome: Field required"),
         ("- { match: { name: x }, outcome: { throttle: 1 } }", "fault 1.match.name: Extra inputs are not permitted"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sagefit.catalog.instance_table import instances
 from sagefit.catalog.store import Snapshot, Specs
 from sagefit.errors import FAILED, SagefitError
+from sagefit.throttled import LATER, THROTTLED
 
 if TYPE_CHECKING:
     import boto3
@@ -25,7 +26,6 @@ PRICING_REGION = "us-east-1"
 """The Price List API answers in us-east-1, eu-central-1 and ap-south-1, for all regions."""
 
 _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
-_THROTTLED = {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown"}
 _NOT_LOGGED_IN = {
     "AuthFailure",
     "ExpiredToken",
@@ -160,8 +160,8 @@ def _explained(action: str, region: str) -> Iterator[None]:
 def _refused(action: str, code: str, message: str) -> SagefitError:
     if code in _DENIED:
         return _failed(f"{action}: this AWS identity may not do that", f"allow the IAM action {action}")
-    if code in _THROTTLED:
-        return _failed(f"{action}: AWS throttles the account ({code}), after {TRIES} tries", "run it again in a minute")
+    if code in THROTTLED:
+        return _failed(f"{action}: AWS throttles the account ({code}), after {TRIES} tries", LATER)
     if code in _NOT_LOGGED_IN:
         return _failed(f"{action}: AWS does not accept the credentials ({code})", "log in again")
     return _failed(f"{action}: {message}", "try again, or see what AWS says of this error")

@@ -5,6 +5,8 @@ A YAML list; the first entry that matches a training job and is not used up appl
     - match: { job: "quick*", attempt: 0 }
       times: 1
       outcome: { status: Failed, failure_reason: "..." }
+
+An entry with ``match.call`` is for requests of any service instead, by ``service:Action``, and throttles them.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ class _Strict(BaseModel):
 
 
 class Match(_Strict):
-    """Which training jobs a fault is for; what is left out matches all."""
+    """Which training jobs a fault is for, or with ``call`` which requests; what is left out matches all."""
 
+    call: Annotated[str, Field(pattern=r"^[a-z0-9*?-]+(:[A-Za-z0-9*?]+)?$")] | None = None
     job: str = "*"
     attempt: Annotated[int, Field(ge=0)] | None = None
     instance_type: str = "*"
@@ -87,6 +90,15 @@ class Fault(_Strict):
     times: Annotated[int, Field(ge=1)] | None = None
     outcome: Outcome
 
+    @model_validator(mode="after")
+    def _of_calls_or_jobs(self) -> Fault:
+        if self.match.call is not None:
+            if self.outcome.throttle is None:
+                raise ValueError("match.call goes with outcome.throttle")
+            if others := self.match.model_fields_set - {"call"}:
+                raise ValueError(f"match.call is of requests, and match.{min(others)} of training jobs: give one")
+        return self
+
 
 @dataclass
 class _Used:
@@ -114,7 +126,7 @@ class Faults:
         """
         with self._lock:
             for fault, used in self._faults:
-                if not fault.match.matches(training_job, instance_type):
+                if fault.match.call is not None or not fault.match.matches(training_job, instance_type):
                     continue
                 if fault.outcome.throttle is None:
                     if fault.times is None or used.times < fault.times:
@@ -124,13 +136,26 @@ class Faults:
                     return fault.outcome
         return None
 
+    def throttles(self, call: str, request: str) -> bool:
+        """Whether this try of a request is refused.
+
+        ``call`` is ``service:Action`` in botocore's words, ``request`` what all tries of the request have in common.
+        The first fault that matches decides.
+        """
+        with self._lock:
+            for fault, used in self._faults:
+                pattern = fault.match.call
+                if pattern is not None and fnmatchcase(call, pattern if ":" in pattern else f"{pattern}:*"):
+                    return self._throttles(fault, used, request)
+        return False
+
     @staticmethod
-    def _throttles(fault: Fault, used: _Used, training_job: str) -> bool:
+    def _throttles(fault: Fault, used: _Used, what: str) -> bool:
         seen = used.throttled
-        if training_job not in seen and fault.times is not None and len(seen) >= fault.times:
+        if what not in seen and fault.times is not None and len(seen) >= fault.times:
             return False
-        seen[training_job] = seen.get(training_job, 0) + 1
-        return seen[training_job] <= (fault.outcome.throttle or 0)
+        seen[what] = seen.get(what, 0) + 1
+        return seen[what] <= (fault.outcome.throttle or 0)
 
 
 def load(path: Path) -> list[Fault]:
