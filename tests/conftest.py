@@ -10,7 +10,16 @@ from hypothesis import HealthCheck, settings
 import own_environment
 from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
 
-pytest_plugins = ["levels", "changed", "second_try", "terraform_starts", "leftovers", "terraform.proven", "unchanged"]
+pytest_plugins = [
+    "browser",
+    "levels",
+    "changed",
+    "second_try",
+    "terraform_starts",
+    "leftovers",
+    "terraform.proven",
+    "unchanged",
+]
 
 own_environment.settle()
 

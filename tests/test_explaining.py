@@ -16,7 +16,7 @@ from sagefit.explaining.applying import apply
 from sagefit.explaining.explanation import Explanation
 from sagefit.explaining.progress import reached
 from sagefit.explaining.proposals import Failed
-from sagefit.explaining.timeline import BLOCKS, HEIGHT, PLAIN_BLOCKS, WIDTH, Timeline, picture, timeline
+from sagefit.explaining.timeline import BLOCKS, HEIGHT, PLAIN_BLOCKS, WIDTH, Timeline, of_class, of_hosts, picture
 from sagefit.explaining.tried import MOST, Remedy, remedies
 from sagefit.failures import diagnose
 from sagefit.job import load_job
@@ -249,7 +249,8 @@ def report(host: str, *gib: float, limit: float | None = 8.0, saved: float | Non
 
 
 def test_the_fullest_host_is_drawn() -> None:
-    line = timeline([report("algo-1", 1, 2), report("algo-2", 1, 7, saved=2.0), report("algo-3", 3, 3)], "host_memory")
+    hosts = [report("algo-1", 1, 2), report("algo-2", 1, 7, saved=2.0), report("algo-3", 3, 3)]
+    line = of_class(of_hosts(hosts), "host_memory")
     assert line == Timeline("host memory", "algo-2", 2.0, (1.0, 7.0), 8.0, 2.0)
     assert line.share == 7 / 8
 
@@ -257,9 +258,9 @@ def test_the_fullest_host_is_drawn() -> None:
 def test_a_gpu_is_drawn_after_a_lack_of_its_memory() -> None:
     history = {"every_seconds": 1.0, "host_bytes": [GIB], "gpu_bytes": [GIB, 21 * GIB]}
     gpus = [{"total_bytes": 22 * GIB}, {"total_bytes": 22 * GIB}]
-    line = timeline([report("algo-1", 1, history=history, gpus=gpus)], "gpu_memory")
-    assert line == Timeline("GPU memory", "algo-1", 1.0, (1.0, 21.0), 22.0, None)
-    assert timeline([report("algo-1", 1)], "gpu_memory") is None
+    line = of_class(of_hosts([report("algo-1", 1, history=history, gpus=gpus)]), "gpu_memory")
+    assert line == Timeline("GPU memory", "algo-1", 1.0, (1.0, 21.0), 22.0, None, gpu=True)
+    assert of_class(of_hosts([report("algo-1", 1)]), "gpu_memory") is None
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_a_gpu_is_drawn_after_a_lack_of_its_memory() -> None:
     ],
 )
 def test_a_report_that_says_nothing_is_no_picture(history: Any) -> None:
-    assert timeline([report("algo-1", history=history)], "host_memory") is None
+    assert of_class(of_hosts([report("algo-1", history=history)]), "host_memory") is None
 
 
 @pytest.mark.parametrize("blocks", [BLOCKS, PLAIN_BLOCKS], ids=["utf-8", "ascii"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_a_search_whose_list_is_behind_is_told_by_the_trial_that_is_known(
 ) -> None:
     """AWS's lists may be behind, the embedded cloud's never is; so SageMaker's answers are replaced."""
     job: dict[str, Any] = {
+        "CreationTime": datetime(2026, 11, 21, tzinfo=timezone.utc),
         "HyperParameterTuningJobStatus": status,
         "HyperParameterTuningJobConfig": {
             "HyperParameterTuningJobObjective": {"MetricName": "loss"}, "ResourceLimits": {},

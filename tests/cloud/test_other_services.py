@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -127,6 +129,48 @@ def test_an_execution_can_be_stopped(aws: Aws) -> None:
     found = states.describe_execution(executionArn=execution)
     assert (found["status"], found["error"], found["cause"]) == ("ABORTED", "User", "enough")
     assert found["stopDate"] >= found["startDate"]
+
+
+_ENDS_TWICE = """
+import sys
+from datetime import datetime, timezone
+from sagefit_cloud.extensions import stepfunctions
+stepfunctions.install()
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.event.event_manager import EventHistoryContext
+first, later = sys.argv[1:]
+ends = {
+    "set_ended": (),
+    "set_stop": (datetime.now(timezone.utc), "enough", "User"),
+    "set_error": ({"error": "States.Runtime", "cause": "no such state"},),
+    "set_timed_out": (),
+}
+begun = EventHistoryContext.of_program_start()
+execution = Environment(None, "STANDARD", {"Execution": {"Input": {}}, "StateMachine": {}}, begun, None, {})
+frame = execution.open_frame()
+execution.next_state_name = frame.next_state_name = "wait"
+getattr(execution, first)(*ends[first])
+for end in later.split(","):
+    getattr(execution, end)(*ends[end])
+    getattr(frame, end)(*ends[end])
+print(*(type(one.program_state()).__name__ for one in (execution, frame)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "end"),
+    [
+        ("set_ended", "ProgramEnded"),
+        ("set_stop", "ProgramStopped"),
+        ("set_error", "ProgramError"),
+        ("set_timed_out", "ProgramTimedOut"),
+    ],
+)
+def test_the_first_end_of_an_execution_counts(first: str, end: str) -> None:
+    """A stop between two states lets the interpreter fail: the execution stays stopped, for its frames too."""
+    command = [sys.executable, "-c", _ENDS_TWICE, first, "set_error,set_timed_out,set_ended"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [end, end]
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,11 @@ nor one that needs another script: a diff has hyperparameters that the script kn
 batch that is halved or a number of workers it is the first that fits. `sagefit diagnose RUN --apply 1` writes the first
 and leaves all else in the file as it is. [explanations.md](explanations.md) has ten examples.
 
+`sagefit report RUN` writes all of it as a page, with every attempt over time, its memory against the limit and what was
+predicted, and what it cost; `sagefit report JOB` does so for the last runs of a job. The page is one file of HTML: it
+runs no script and loads nothing, and what looks like a credential in a log is not on it. Give it a job's path where the
+job file is not in `jobs/`, for predictions and changes come from the file.
+
 **Evidence** is the line that told. **Confidence** is A for texts seen in production or in source code, B for texts of
 public reports, C for what is only likely: a SIGKILL without a word about memory, say, or words that no pattern knows.
 Likely classes give way to whatever says more, and where the utilisation is known it has a say: below {ROOMY:.0f} % a

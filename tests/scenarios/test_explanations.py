@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -92,6 +95,32 @@ def test_a_change_is_written_into_the_job_file(told: dict[str, str], cloud: Clou
         assert json.loads(cloud.sagefit("size", file, "--json").out)["attempts"][0]["verdict"] == "FITS"
     finally:
         file.write_text(before, encoding="utf-8")
+
+
+def test_a_report_has_what_diagnose_says(told: dict[str, str], cloud: Cloud, tmp_path: Path) -> None:
+    """All lines of the explanation are on the page of the job; the run's own name finds no job file in jobs/."""
+    file, page = cloud.job(f"{FOLDER}/lora"), tmp_path / "lora.html"
+    done = cloud.sagefit("report", file, "--out", page)
+    assert done.out.strip() == str(page)
+    assert f"reading {run_of('lora')} (1 of 1)" in done.err
+    root = ElementTree.fromstring(page.read_text(encoding="utf-8"))
+    shown = tidy("".join(root.itertext()), cloud.jobs)
+    for line in told["lora"].splitlines():
+        words = re.sub(r"^>?\s*(?:(?:evidence|reached|saved|lost|change \d|apply it|try|confidence): )?", "", line)
+        assert words.replace("`", "") in shown, line
+    assert [run.get("open") for run in root.iter("details")] == [""]
+    assert any(rect.get("class") == "memory lost" for rect in root.iter("rect"))
+    piped = cloud.sagefit("report", run_of("lora"), "--out", "-")
+    assert "the job file of lora is not here" in piped.err
+    assert ElementTree.fromstring(piped.out).findtext("head/title") == run_of("lora")
+    mine = tmp_path / "mine.html"
+    mine.write_text("mine", encoding="utf-8")
+    assert "is no report" in cloud.sagefit("report", file, "--out", mine, check=2).err
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert "--open takes a file" in cloud.sagefit("report", file, "--out", "-", "--open", check=2).err
+    other = cloud.job("rich").with_name("other.yaml")
+    other.write_text(cloud.job("rich").read_text(encoding="utf-8").replace("name: rich", "name: other"))
+    assert "other has no runs yet" in cloud.sagefit("report", other, check=2).err
 
 
 def test_only_a_run_has_changes_to_apply(cloud: Cloud) -> None:

@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -424,22 +423,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> list[str]:
-    """The command of a headless Chromium."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no Chromium on PATH: what a real web page may do was not tried (Debian: the package chromium)")
-    return [
-        found,
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        f"--user-data-dir={tmp_path}/me",
-    ]
 
 
 @contextlib.contextmanager

@@ -36,6 +36,7 @@ COMMANDS = {
     "stop": "sagefit.cli.runs",
     "runs": "sagefit.cli.runs",
     "diagnose": "sagefit.cli.runs",
+    "report": "sagefit.cli.report",
     "changed": "sagefit.cli.changed",
     "seal": "sagefit.cli.gitops",
     "status": "sagefit.cli.gitops",

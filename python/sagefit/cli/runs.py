@@ -22,7 +22,6 @@ from sagefit.paths import display
 from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.running import Run, RunRecord, view
-from sagefit.size.measured import saving_of
 from sagefit.target import Target
 
 app = typer.Typer()
@@ -46,7 +45,7 @@ def watch(
     """Follow a run to its end. Ctrl-C leaves the run alone."""
     where = target()
     found = running.find_run(run)
-    follow(found, where, _plan(found, run), logs=logs)
+    follow(found, where, plan_of(found, run), logs=logs)
 
 
 @app.command()
@@ -56,7 +55,7 @@ def stop(run: RunArgument) -> None:
     found = running.find_run(run)
     stopped = running.stop(found)
     err.print(f"{found.name} stopped" + "".join(f"; {name} is stopping" for name in stopped))
-    _print_how_to_go_on(found, _plan(found, run), "start")
+    _print_how_to_go_on(found, plan_of(found, run), "start")
 
 
 @app.command("runs")
@@ -79,7 +78,7 @@ def runs_command(
     if not found:
         err.print(f"no runs yet; start one: {command('run')} JOB")
     for run in found:
-        record = running.expected(running.read_run(run), _plan(run, job))
+        record = running.expected(running.read_run(run), plan_of(run, job))
         if as_json:
             print(json.dumps(view.as_json(record)))
         else:
@@ -142,7 +141,7 @@ def _explain(reference: str, apply: int | None, *, as_json: bool) -> None:
     """The page about a run's failure; or one of its changes, applied."""
     where = target()
     record = running.read_run(running.find_run(reference))
-    name, plan = record.run.name, _plan(record.run, reference)
+    name, plan = record.run.name, plan_of(record.run, reference)
     found = explaining.explain(record, plan, where.name)
     if found is None:
         err.print("no attempt of this run has failed")
@@ -201,6 +200,7 @@ def follow(run: Run, where: Target, job_plan: JobPlan | None = None, *, logs: bo
             for line in lines:
                 err.print(Text(f"  {line}"), soft_wrap=True)
         say(f"to see why, and what would have held it: {command('diagnose', run.name)}")
+        say(f"as a page, with pictures: {command('report', run.name)}")
         _print_how_to_go_on(run, job_plan, "run")
         raise typer.Exit(FAILED)
 
@@ -223,16 +223,13 @@ def _print_record(record: RunRecord) -> None:
 
 def _print_lesson(job_plan: JobPlan, record: RunRecord) -> None:
     """What the run teaches of the job's size."""
-    last, region = record.attempts[-1], record.run.platform.region
-    used = last.host_peak_gib, last.gpu_peak_gib
-    with contextlib.suppress(SagefitError):  # the job file was changed since, and its memory block contradicts itself
-        if saving := saving_of(job_plan, last.name, (last.instance_type, last.instance_count), used, region):
-            out.print(Text(f"cheaper: {saving.text}"), soft_wrap=True)
+    if saving := explaining.cheaper(record, job_plan):
+        out.print(Text(f"cheaper: {saving}"), soft_wrap=True)
     how = command("size", job_plan.job.reference, "--runs")
     err.print(f"to size the job by what its runs measured: {how}", soft_wrap=True)
 
 
-def _plan(run: Run, reference: str | None) -> JobPlan | None:
+def plan_of(run: Run, reference: str | None) -> JobPlan | None:
     """The plan of a run's job file, where it is known: the one that was named, or the one in ``jobs/``."""
     with contextlib.suppress(SagefitError):
         named = reference if reference and reference.endswith((".yaml", ".yml")) else run.job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from sagefit import failures
 from sagefit.errors import SagefitError
 from sagefit.explaining.progress import reached
 from sagefit.explaining.proposals import Failed
-from sagefit.explaining.timeline import Timeline, timeline
+from sagefit.explaining.timeline import Timeline, of_class, of_hosts
 from sagefit.explaining.tried import Remedy, remedies
 from sagefit.failures import Diagnosis, Excerpt
 from sagefit.job.source import text_of
@@ -37,6 +38,8 @@ class Explanation:
     remedies: tuple[Remedy, ...] = ()
     record: Any = None
     """What the attempt measured, to be kept beside the job file."""
+    hosts: tuple[reports.Report, ...] = ()
+    """What the recorder of each host left."""
 
     @property
     def attempt(self) -> AttemptRecord | None:
@@ -66,17 +69,32 @@ def explain(run: RunRecord, plan: JobPlan | None, cloud: str) -> Explanation | N
     ``plan`` is that of the run's job file as it is now; without it there are no changes to propose. ``cloud`` is where
     the run was. Asks AWS for logs and for what the recorder left, and leaves out what it does not get.
     """
-    attempts = [attempt for attempt in run.attempts if attempt.diagnosis]
-    steps = [step for step in run.steps if step.diagnosis]
-    if attempts:
-        return _of_attempt(run, attempts[-1], plan, cloud)
-    return _of_step(run, steps[-1], plan) if steps else None
+    failed = [job for job in run.jobs if job.diagnosis]
+    return explain_job(run, failed[-1], plan, cloud) if failed else None
 
 
-def _of_attempt(run: RunRecord, failed: AttemptRecord, plan: JobPlan | None, cloud: str) -> Explanation | None:
-    diagnosis = failed.diagnosis
-    if diagnosis is None:
+def explain_all(run: RunRecord, plan: JobPlan | None, cloud: str) -> Iterator[Explanation]:
+    """What `explain` says, and before it, without changes to propose, what ended the steps and attempts before."""
+    failed = [job for job in run.jobs if job.diagnosis]
+    for job in failed:
+        if told := explain_job(run, job, plan if job is failed[-1] else None, cloud):
+            yield told
+
+
+def explain_job(
+    run: RunRecord, failed: AttemptRecord | StepRecord, plan: JobPlan | None, cloud: str
+) -> Explanation | None:
+    """What ended one attempt or step of ``run``, see `explain`; None where it did not fail."""
+    if failed.diagnosis is None:
         return None
+    if isinstance(failed, StepRecord):
+        return _of_step(run, failed, failed.diagnosis, plan)
+    return _of_attempt(run, failed, failed.diagnosis, plan, cloud)
+
+
+def _of_attempt(
+    run: RunRecord, failed: AttemptRecord, diagnosis: Diagnosis, plan: JobPlan | None, cloud: str
+) -> Explanation:
     logs: dict[str, list[str]] = {}
     with contextlib.suppress(ClientError):
         logs = tails(failed.log_job)
@@ -88,11 +106,12 @@ def _of_attempt(run: RunRecord, failed: AttemptRecord, plan: JobPlan | None, clo
         failed,
         diagnosis,
         failures.around(logs, diagnosis) or failures.ending(logs),
-        timeline(found, diagnosis.failure_class),
+        of_class(of_hosts(found), diagnosis.failure_class),
         reached(logs),
         reports.newest_checkpoint(found),
         _lost(failed, saved=reports.has_saved(found)),
         record=measured,
+        hosts=tuple(found),
     )
     if plan is None or (run.is_over and run.succeeded):  # it went on by itself
         return told
@@ -116,10 +135,7 @@ def _weighed(failed: AttemptRecord, diagnosis: Diagnosis, logs: dict[str, list[s
     return replace(diagnosis, rejected=found.rejected) if same else diagnosis
 
 
-def _of_step(run: RunRecord, failed: StepRecord, plan: JobPlan | None) -> Explanation | None:
-    diagnosis = failed.diagnosis
-    if diagnosis is None:
-        return None
+def _of_step(run: RunRecord, failed: StepRecord, diagnosis: Diagnosis, plan: JobPlan | None) -> Explanation:
     logs: dict[str, list[str]] = {}
     with contextlib.suppress(ClientError):
         logs = tails(failed.processing_job, PROCESSING_LOGS)

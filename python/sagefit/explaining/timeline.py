@@ -25,6 +25,7 @@ class Timeline:
     gib: tuple[float, ...]
     limit_gib: float | None
     saved_seconds: float | None = None
+    gpu: bool = False
 
     @property
     def share(self) -> float:
@@ -43,11 +44,15 @@ class Timeline:
         }
 
 
-def timeline(reports: Sequence[Report], failure_class: str) -> Timeline | None:
-    """Memory of the host that was fullest: of its GPUs after a lack of GPU memory, else of the host itself."""
-    gpu = failure_class == "gpu_memory"
-    found = [each for report in reports if (each := _of(report, gpu=gpu))]
-    return max(found, key=lambda each: each.share, default=None)
+def of_hosts(reports: Sequence[Report]) -> tuple[Timeline, ...]:
+    """Memory of the host that was fullest, and of its fullest GPU on the host where that was fullest."""
+    kinds = ([each for report in reports if (each := _of(report, gpu=gpu))] for gpu in (False, True))
+    return tuple(max(found, key=lambda each: each.share) for found in kinds if found)
+
+
+def of_class(lines: Sequence[Timeline], failure_class: str) -> Timeline | None:
+    """The one of GPUs after a lack of their memory, else the host's; None where it is not there."""
+    return next((line for line in lines if line.gpu == (failure_class == "gpu_memory")), None)
 
 
 def _of(report: Report, *, gpu: bool) -> Timeline | None:
@@ -73,6 +78,7 @@ def _of(report: Report, *, gpu: bool) -> Timeline | None:
         values,
         limit / GIB if isinstance(limit, (int, float)) and limit > 0 else None,
         float(saved) if isinstance(saved, (int, float)) else None,
+        gpu,
     )
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
-from sagefit.job.secrets import secret_texts
+from sagefit.job.secrets import looks_secret, secret_texts
 
 SMALL = 256 * 1024
 """Bytes of the largest file that is read."""
@@ -28,6 +28,8 @@ _LOOSE = {
     "IPPublicDetector", "SoftlayerDetector",
 }  # fmt: skip
 _TEMPLATE = re.compile(r"[{}<>$%*]")  # f"https://{user}:{password}@host"
+_NAMED = re.compile(r"""([A-Za-z_][\w-]{2,60})(["']?\s*[:=]\s*["']?)([^\s"',;&]{8,})""")
+HIDDEN = "(secret)"
 _WORD = re.compile(r"[A-Za-z0-9]")
 
 
@@ -42,6 +44,27 @@ def secrets_in(paths: Iterable[Path]) -> dict[Path, tuple[int, str]]:
         if hit := _first(path, size, path.stat().st_mtime_ns):
             found[path] = hit
     return dict(sorted(found.items()))
+
+
+def without_secrets(text: str) -> str:
+    """``text`` with ``(secret)`` in place of each credential that its form gives away, or its name (``token=...``).
+
+    >>> without_secrets("export HF_TOKEN=hf_" + "a" * 34)
+    'export HF_TOKEN=(secret)'
+    """
+    for pattern in (pattern for _, pattern in _patterns()):
+        if _start(pattern, text) is not None:
+            text = pattern.sub(_hidden, text)
+    return _NAMED.sub(_unnamed, text)
+
+
+def _hidden(match: re.Match[str]) -> str:
+    return match[0] if _TEMPLATE.search(match[0]) else f"{'' if _WORD.match(match[0]) else match[0][:1]}{HIDDEN}"
+
+
+def _unnamed(match: re.Match[str]) -> str:
+    name, sign, value = match.groups()
+    return f"{name}{sign}{HIDDEN}" if value != HIDDEN and looks_secret(name, value) else match[0]
 
 
 @lru_cache(maxsize=4096)

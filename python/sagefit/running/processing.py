@@ -62,10 +62,10 @@ def _read(name: str, region: str) -> StepRecord:
     status = str(job["ProcessingJobStatus"])
     step = _step_name(job) or f"p{_index(name)}"
     diagnosis = replace(_diagnose(job), step=step) if status in ("Failed", "Stopped") else None
-    seconds = None
+    began, seconds = job.get("ProcessingStartTime"), None
     if "ProcessingEndTime" in job:
-        began = job.get("ProcessingStartTime", job["ProcessingEndTime"])
-        seconds = round((job["ProcessingEndTime"] - began).total_seconds())
+        ended = job["ProcessingEndTime"]
+        seconds = round((ended - (began or ended)).total_seconds())
     known = price(ml_type, region)
     usd = known.usd_per_hour * count * seconds / 3600 if known and seconds is not None else None
     estimated = bool(known and known.estimated)
@@ -81,6 +81,9 @@ def _read(name: str, region: str) -> StepRecord:
         billable_seconds=seconds,
         usd=None if estimated else usd,
         estimated_usd=usd if estimated else None,
+        created=job["CreationTime"],
+        ended=job.get("ProcessingEndTime"),
+        start_seconds=(began - job["CreationTime"]).total_seconds() if began else None,
     )
 
 

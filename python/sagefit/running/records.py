@@ -67,7 +67,8 @@ class Search:
 class StepRecord:
     """One processing step of a run, in an attempt's words: times in seconds, money in USD; neither spot nor a search.
 
-    ``billable_seconds`` is the time between start and end, for SageMaker tells no other.
+    ``billable_seconds`` is the time between start and end, for SageMaker tells no other. ``created`` and ``ended`` are
+    the times of its processing job, and ``start_seconds`` what passed from the first to its script.
     """
 
     index: int
@@ -83,6 +84,9 @@ class StepRecord:
     estimated_usd: float | None = None
     spot: bool = False
     search: None = None
+    created: datetime | None = None
+    ended: datetime | None = None
+    start_seconds: float | None = None
 
     @property
     def evidence(self) -> str:
@@ -94,18 +98,18 @@ class StepRecord:
 class AttemptRecord:
     """One attempt of a run. Times in seconds, memory in GiB (per GPU, per host), money in USD.
 
-    ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no
-    published price is known, and ``estimated_usd`` is the cost at an estimated price. ``started_by`` says why the
-    attempt was started and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` come from
-    today's formulas; see `expected`. ``code`` is the digest of its code and ``output`` the folder of its output.
-    ``routed_by`` is the class that the state machine used, if it differs from ``outcome``: the state machine reads only
+    ``outcome`` is ``completed``, a failure class, or empty while the attempt runs; ``usd`` is None where no published
+    price is known, and ``estimated_usd`` is the cost at an estimated price. ``started_by`` says why the attempt was
+    started and ``next_step`` what followed. ``predicted_gpu_gib`` and ``predicted_host_gib`` come from today's
+    formulas; see `expected`. ``code`` is the digest of its code and ``output`` the folder of its output. ``routed_by``
+    is the class that the state machine used, if it differs from ``outcome``: the state machine reads only
     ``failure_reason``, while ``outcome`` also uses logs and utilisation. ``search`` is what a tuning job has tried; the
     tuning job is then the ``training_job`` of the attempt. ``groups`` describes its instance groups in words, and
-    ``start_seconds`` is the time from its creation to the start of the script. ``interruptions`` counts how often
-    SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed (None: not
-    known), ``model_is_empty`` tells that it completed and its script wrote no model, and
-    ``growth`` says in words that host memory grew from checkpoint to checkpoint until it failed. ``idle`` says that its
-    GPUs had little to do and what would change that, ``filled_disk`` that a disk was nearly full.
+    ``start_seconds`` is the time from ``created``, its creation, to the start of the script. ``interruptions`` counts
+    how often SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed
+    (None: not known), ``model_is_empty`` tells that it completed and its script wrote no model, and ``growth`` says in
+    words that host memory grew from checkpoint to checkpoint until it failed. ``idle`` says that its GPUs had little to
+    do and what would change that, ``filled_disk`` that a disk was nearly full.
     """
 
     index: int
@@ -142,6 +146,8 @@ class AttemptRecord:
     growth: str = ""
     idle: str = ""
     filled_disk: str = ""
+    created: datetime | None = None
+    ended: datetime | None = None
 
     @property
     def lost_usd(self) -> float | None:
@@ -180,6 +186,11 @@ class RunRecord:
     resumes: str = ""
 
     @property
+    def jobs(self) -> list[StepRecord | AttemptRecord]:
+        """Its steps and attempts, in the order in which they were begun."""
+        return [*self.steps, *self.attempts]
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more will happen."""
         return self.status != "RUNNING"
@@ -187,10 +198,9 @@ class RunRecord:
     @property
     def spent(self) -> Spent:
         """The price of all attempts and steps."""
-        jobs: list[StepRecord | AttemptRecord] = [*self.steps, *self.attempts]
-        known = [usd for job in jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
-        estimated = any(job.estimated_usd is not None for job in jobs)
-        missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in jobs)
+        known = [usd for job in self.jobs if (usd := job.usd if job.usd is not None else job.estimated_usd) is not None]
+        estimated = any(job.estimated_usd is not None for job in self.jobs)
+        missing = any(job.usd is None and job.estimated_usd is None and job.billable_seconds for job in self.jobs)
         return Spent(sum(known), estimated, missing)
 
     @property

@@ -65,6 +65,8 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         instance_count=sum(each.instance_count for each in groups) or one.instance_count,
         groups=[str(each) for each in groups],
         start_seconds=_start_seconds(job),
+        created=job["CreationTime"],
+        ended=job.get("TrainingEndTime"),
         spot=bool(job.get("EnableManagedSpotTraining")),
         training_job=name,
         status=secondary,

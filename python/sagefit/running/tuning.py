@@ -51,6 +51,9 @@ def searched(name: str, training_job: str, region: str) -> AttemptRecord:
         estimated_usd=None,
         hyperparameters={k: v for k, v in fullest.hyperparameters.items() if not k.startswith(_NOT_OF_THE_SCRIPT)},
         search=search,
+        created=job["CreationTime"],
+        ended=job.get("HyperParameterTuningEndTime"),
+        start_seconds=None,
     )
     if not over:
         return record

@@ -32,8 +32,8 @@ def ledger(record: RunRecord) -> Table:
             outcome(step),
             *(["-"] if gpus else []),
             "-",
-            _billed(step),
-            _usd(step),
+            billed(step),
+            usd(step),
         )
     for attempt in record.attempts:
         table.add_row(
@@ -41,10 +41,10 @@ def ledger(record: RunRecord) -> Table:
             attempt.name,
             instance(attempt),
             outcome(attempt),
-            *([_gib(attempt.gpu_peak_gib)] if gpus else []),
-            _gib(attempt.host_peak_gib),
-            _billed(attempt),
-            _usd(attempt),
+            *([gib(attempt.gpu_peak_gib)] if gpus else []),
+            gib(attempt.host_peak_gib),
+            billed(attempt),
+            usd(attempt),
         )
     return table
 
@@ -56,33 +56,45 @@ def story(record: RunRecord) -> Iterator[Text]:
     for step in record.steps:
         if step.diagnosis:
             yield Text(f"p{step.index} processing {step.name}", style="bold")
-            yield Text(f"  {step.outcome}: {step.evidence}")
-            if not step.processing_job:
-                yield Text("  the request was refused: there never was a processing job")
-            yield Text(f"  next: {next(iter(step.diagnosis.remedies), 'the run ends')}")
+            yield from (Text(f"  {line}") for line in of_step(step))
     for attempt in record.attempts:
         yield Text(f"{attempt.index} {attempt.name}: {attempt.started_by}", style="bold")
-        if attempt.evidence:
-            yield Text(f"  {attempt.outcome}: {attempt.evidence}")
-        if attempt.interruptions:
-            times = f"{attempt.interruptions} time{'s' if attempt.interruptions > 1 else ''}"
-            yield Text(f"  interrupted {times}: SageMaker started it again")
-        if attempt.idle:
-            yield Text(f"  idle: {attempt.idle}")
-        if attempt.filled_disk:
-            yield Text(f"  disk: {attempt.filled_disk}")
-        if told := lost(attempt):
-            yield Text(f"  lost: {told}")
-        if not attempt.training_job:
-            yield Text("  there never was a training job")
-        if attempt.routed_by:
-            yield Text(f"  the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}")
-        if attempt.search and attempt.outcome:
-            yield Text(f"  searched: {attempt.search}")
-        if predicted := _predicted(attempt):
-            yield Text(f"  predicted by the job file as it is now: {predicted}")
-        if attempt.next_step:
-            yield Text(f"  next: {attempt.next_step}")
+        yield from (Text(f"  {line}") for line in of_attempt(attempt))
+
+
+def of_step(step: StepRecord) -> Iterator[str]:
+    """What ended a step that failed, and what to do; nothing of any other."""
+    if step.diagnosis is None:
+        return
+    yield f"{step.outcome}: {step.evidence}"
+    if not step.processing_job:
+        yield "the request was refused: there never was a processing job"
+    yield f"next: {next(iter(step.diagnosis.remedies), 'the run ends')}"
+
+
+def of_attempt(attempt: AttemptRecord) -> Iterator[str]:
+    """What ended an attempt, what was seen of it besides, and what came next."""
+    if attempt.evidence:
+        yield f"{attempt.outcome}: {attempt.evidence}"
+    if attempt.interruptions:
+        times = f"{attempt.interruptions} time{'s' if attempt.interruptions > 1 else ''}"
+        yield f"interrupted {times}: SageMaker started it again"
+    if attempt.idle:
+        yield f"idle: {attempt.idle}"
+    if attempt.filled_disk:
+        yield f"disk: {attempt.filled_disk}"
+    if told := lost(attempt):
+        yield f"lost: {told}"
+    if not attempt.training_job:
+        yield "there never was a training job"
+    if attempt.routed_by:
+        yield f"the run took it for {attempt.routed_by}, by the reason alone: {attempt.failure_reason}"
+    if attempt.search and attempt.outcome:
+        yield f"searched: {attempt.search}"
+    if predicted := _predicted(attempt):
+        yield f"predicted by the job file as it is now: {predicted}"
+    if attempt.next_step:
+        yield f"next: {attempt.next_step}"
 
 
 def lost(attempt: AttemptRecord, *, saved: bool = True) -> str:
@@ -104,15 +116,18 @@ def _predicted(attempt: AttemptRecord) -> str:
     return ", ".join(said + ([f"host {host:.2f} GiB"] if host is not None else []))
 
 
-def _gib(value: float | None) -> str:
+def gib(value: float | None) -> str:
+    """Memory in GiB, or a dash."""
     return "-" if value is None else f"{value:.2f}"
 
 
-def _billed(job: Job) -> str:
+def billed(job: Job) -> str:
+    """The time that is billed, or a dash."""
     return duration(job.billable_seconds) if job.billable_seconds is not None else "-"
 
 
-def _usd(attempt: Job) -> str:
+def usd(attempt: Job) -> str:
+    """The price in USD, with ``~`` if it is an estimated one, or why there is none."""
     if attempt.usd is not None:
         return f"{attempt.usd:.4f}"
     if attempt.estimated_usd is not None:
@@ -141,12 +156,16 @@ def doing(attempt: Job) -> str:
 
 
 def totals(record: RunRecord) -> str:
-    """One line: what the run took and cost."""
+    """One line: how the run ended, what it took and cost."""
+    return f"{record.run.name}: {record.status.lower()}, {took(record)}"
+
+
+def took(record: RunRecord) -> str:
+    """The time of a run that is over, and its price so far."""
     usd, estimated, missing = record.spent
     cost = f"{'~' if estimated else ''}{usd:.4f} USD{' (~ is by estimated prices)' if estimated else ''}"
     cost += " and attempts without a known price" if missing else ""
-    took = f"{duration((record.ended - record.started).total_seconds())}, " if record.ended else ""
-    return f"{record.run.name}: {record.status.lower()}, {took}{cost}"
+    return f"{duration((record.ended - record.started).total_seconds())}, {cost}" if record.ended else cost
 
 
 def results(record: RunRecord) -> list[str]:
@@ -187,4 +206,7 @@ def as_json(record: RunRecord) -> dict[str, Any]:
 def _job_json(job: Job) -> dict[str, Any]:
     diagnosis = job.diagnosis.as_json() if job.diagnosis else None
     price = {"lost_usd": job.lost_usd} if isinstance(job, AttemptRecord) else {}
-    return asdict(job) | price | {"evidence": job.evidence, "diagnosis": diagnosis}
+    times = {
+        name: time.isoformat() if time else None for name, time in (("created", job.created), ("ended", job.ended))
+    }
+    return asdict(job) | times | price | {"evidence": job.evidence, "diagnosis": diagnosis}

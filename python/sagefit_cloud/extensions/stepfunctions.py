@@ -124,6 +124,29 @@ def _entry_point(worker: Any) -> Any:
     return copy.deepcopy(program)
 
 
+def _keep_the_first_end() -> None:
+    """What was stopped or ran out of time stays so, whatever its worker thread finds afterwards.
+
+    moto (`parser/asl/eval/environment.py`, 5.2) asks in `set_ended` and `set_stop` whether the program still runs, but
+    not in `set_error` and `set_timed_out`. A stop between two states makes the worker look for a state without a
+    name: it then called a stopped execution failed.
+    """
+    from moto.stepfunctions.parser.asl.eval.environment import Environment
+    from moto.stepfunctions.parser.asl.eval.program_state import ProgramRunning
+
+    def only_first(end: Any) -> Any:
+        def guarded(self: Any, *args: Any, **named: Any) -> None:
+            with self._state_mutex:
+                if self._program_state is None or isinstance(self._program_state, ProgramRunning):
+                    end(self, *args, **named)
+
+        return guarded
+
+    interpreter: Any = Environment
+    interpreter.set_error = only_first(interpreter.set_error)
+    interpreter.set_timed_out = only_first(interpreter.set_timed_out)
+
+
 def _adapt_interpreter() -> None:
     from moto.stepfunctions.parser.asl.component.state.exec.state_task.service import (
         state_task_service_aws_sdk,
@@ -155,3 +178,4 @@ def install() -> None:
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
     urls.url_paths = {"{0}/$": StepFunctions.dispatch}
     _adapt_interpreter()
+    _keep_the_first_end()
