@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+import pytest
+
 from sagefit.processes import Identity
-from sagefit.terraform.at_work import at_work
+from sagefit.terraform import at_work as at_work_module
+from sagefit.terraform.at_work import Begun, at_work
 
 
 def test_it_may_be_nested_and_ends_with_the_outermost(tmp_path: Path) -> None:
@@ -62,3 +70,62 @@ def test_a_process_is_known_by_its_start_too() -> None:
     me = Identity.of()
     assert me.process()
     assert Identity(me.pid, me.started - 10).process() is None
+
+
+@pytest.fixture(params=[3600.0, -3600.0], ids=["forwards", "backwards"])
+def clock_is_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Sets the clock by an hour, as psutil sees it: a real clock is that of the whole machine."""
+    real = psutil.boot_time()
+    return lambda: monkeypatch.setattr("psutil._psplatform.boot_time", lambda: real + request.param)
+
+
+def test_a_process_is_known_after_the_clock_was_set(clock_is_set: Callable[[], None]) -> None:
+    me = Identity.of()
+    age = me.age()
+    assert not me.clock_was_set()
+    clock_is_set()
+    assert me.process()
+    assert abs(psutil.Process().create_time() - me.started) > 3000  # the start that moved
+    assert Identity.of() != me
+    assert me.clock_was_set()
+    assert 0 <= me.age() - age < 60
+    assert Identity(me.pid, me.started, me.since_boot - 1, me.boot).process() is None
+    assert Identity(me.pid, me.started, me.since_boot, "another boot").process() is None
+
+
+def test_the_older_of_two_processes_is_so_by_any_clock(clock_is_set: Callable[[], None]) -> None:
+    me, child = Identity.of(), subprocess.Popen(["sleep", "60"])
+    try:
+        clock_is_set()
+        later = Identity.of(child.pid)
+        assert me.is_older_than(later)
+        assert not later.is_older_than(me)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_provider_is_ended_with_its_terraform_and_not_before(
+    clock_is_set: Callable[[], None], tmp_path: Path
+) -> None:
+    """Who waits for a stack ends providers whose Terraform is gone; those of one that works are left alone."""
+    provider = tmp_path / "terraform-provider-aws_v5"
+    shutil.copy(shutil.which("sleep") or "", provider)
+    terraform = subprocess.Popen(["sh", "-c", f"{provider} 300 & echo $!; wait"], start_new_session=True, stdout=-1)
+    assert terraform.stdout
+    with terraform.stdout as said:
+        child = psutil.Process(int(said.readline()))
+    try:
+        note = at_work_module.Note("sagefit apply", Identity(999999, 0), 0, (Begun(Identity.of(terraform.pid)),))
+        clock_is_set()
+        at_work_module._end_orphans(note)
+        assert child.is_running()
+        terraform.kill()
+        terraform.wait()
+        at_work_module._end_orphans(note)
+        child.wait(timeout=30)
+    finally:
+        terraform.kill()
+        terraform.wait()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()

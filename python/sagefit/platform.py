@@ -8,9 +8,9 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sagefit.answers import understood
 from sagefit.console import command
 from sagefit.errors import SagefitError
-from sagefit.throttled import throttled
 
 SCHEMA = 1
 
@@ -108,7 +108,7 @@ def load_platform(name: str) -> Platform:
                 hint=f"apply it: {command('platform', 'apply', name)}; or name another in the job file",
             ) from error
         what = f"platform: cannot read {parameter(name)}"
-        raise throttled(error, what) or SagefitError(f"{what}: {error}", hint="check your AWS login") from error
+        raise understood(error, what) or SagefitError(f"{what}: {error}", hint="check your AWS login") from error
     except BotoCoreError as error:
         raise SagefitError(
             f"cannot reach AWS: {error}", hint="log in and set AWS_REGION, or use the embedded cloud: CLOUD=local"

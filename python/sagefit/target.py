@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from sagefit.answers import understood
 from sagefit.cloud import control, paths
 from sagefit.cloud.aws_environment import UNSET
 from sagefit.console import AWS, LOCAL, command
 from sagefit.errors import SagefitError
 from sagefit.paths import home
-from sagefit.throttled import throttled
 
 ROLE = "SAGEFIT_ROLE_ARN"
 """The variable that names a role to act as."""
@@ -72,7 +72,7 @@ def _act_as(arn: str) -> None:
     except (BotoCoreError, ClientError) as error:
         what = f"{ROLE}: {arn} cannot be taken"
         wrong = SagefitError(f"{what}: {error}", hint="correct the ARN, or the trust of the role")
-        raise throttled(error, what) or wrong from error
+        raise understood(error, what) or wrong from error
     for variable in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):  # some clients would prefer it to the key
         os.environ.pop(variable, None)
     os.environ.update(

@@ -23,7 +23,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from sagefit.cloud.calls import CallLog, kind_of
 from sagefit.cloud.faults import Faults
 from sagefit.cloud.record import STATUS_PATH
-from sagefit_cloud import authorization, role_calls, throttling, validation
+from sagefit_cloud import authorization, role_calls, signing_time, throttling, validation
 from sagefit_cloud.clients import INTERNAL_AGENT
 from sagefit_cloud.door import Door, Refusal, key_of
 from sagefit_cloud.replies import Replies, Reply
@@ -51,7 +51,7 @@ _CODES = {
 _UPLOADS = 3  # S3 requests at once whose bodies moto holds in memory, several times; Terraform sends fifty of 5 MB
 _HOSTS = 256  # names of services in regions that are remembered
 _UNREAD = 16 * 1024**2  # bytes of a refused request that are taken in, so that its sender comes to read the answer
-_CORS = "access-control-"  # headers that would let a web page read an answer
+_NOT_SAID = ("access-control-", "date")  # what would let a web page read an answer; the time is added here
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
 _SESSION = "SageMaker"  # what SageMaker calls its sessions with a role
@@ -92,7 +92,7 @@ class Gateway(DomainDispatcherApplication):
             return self._answer_status(start_response)
         began = datetime.now(timezone.utc)
         service, action = signed_for(environ), str(environ.get("REQUEST_METHOD"))
-        answer = _Answer()
+        answer, skew = _Answer(), 0.0
         body: Iterable[bytes]
         try:
             if self._is_unknown(environ):
@@ -102,8 +102,11 @@ class Gateway(DomainDispatcherApplication):
             service = getattr(application, "service", service)
             action = action_of(environ, service)
             request, place = parameters_of(environ, service, action), place_of(environ)
+            skew = signing_time.skew_of(self._faults, environ, service, action)
             if busy := throttling.refusal(self._faults, environ, service, action):
                 body = answer.say_no(environ, service, busy)
+            elif late := signing_time.refusal(environ, service, skew):
+                body = answer.say_no(environ, service, late)
             elif why := self._denial(environ, service, action, request, place):
                 body = answer.deny(environ, service, why)
             elif request is not None and (wrong := validation.refusal(service, action, request, place)):
@@ -127,7 +130,8 @@ class Gateway(DomainDispatcherApplication):
             if INTERNAL_AGENT not in environ.get("HTTP_USER_AGENT", "") and service != "moto_api":
                 name, method = boto_name(service), environ["REQUEST_METHOD"]
                 self._calls.add(began, name, action, method, answer.status)
-        start_response(answer.line, [each for each in answer.headers if not each[0].lower().startswith(_CORS)])
+        said = [each for each in answer.headers if not each[0].lower().startswith(_NOT_SAID)]
+        start_response(answer.line, [*said, signing_time.date(skew)])
         return body
 
     def _denial(

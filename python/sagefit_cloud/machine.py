@@ -140,6 +140,17 @@ class Machine:
             INSTANCE_VARIABLE: self.instance,
         }
 
+    def grace_of(self, asked: Mapping[str, str]) -> float:
+        """Seconds from a request to stop until a job is killed: its own where its environment names them.
+
+        SageMaker gives every job 120 s, so a job that names more finds out on AWS alone.
+        """
+        try:
+            own = float(asked.get(GRACE_VARIABLE) or self.grace_seconds)
+        except ValueError:
+            return self.grace_seconds
+        return own if 0 <= own < float("inf") else self.grace_seconds
+
 
 def framework_of(image: str) -> str:
     """Name of the list of packages that stands in for an image; a job whose image has none fails."""

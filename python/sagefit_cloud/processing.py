@@ -144,7 +144,8 @@ class ProcessingRun:
                 self._hosts.check_disks()
                 due = time.monotonic() + FLUSH_SECONDS
             if self._job.stop_requested.is_set() or time.monotonic() - began > self._job.max_runtime:
-                self._hosts.stop(self._machine.grace_seconds, self._closing.wait)
+                grace = self._machine.grace_of(self._job.request.get("Environment", {}))
+                self._hosts.stop(grace, self._closing.wait)
                 raise EndedError("Stopped", "Stopped")
             self._check_stop()
 

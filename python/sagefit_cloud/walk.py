@@ -196,7 +196,8 @@ class TrainingWalk:
     def _stop(self, launch: Launch, secondary: str) -> None:
         """Give the job time to save its work; what there is of a model is kept."""
         self._job.advance("Stopping")
-        launch.hosts.stop(self._machine.grace_seconds, self._closing.wait)
+        grace = self._machine.grace_of(self._job.request.get("Environment", {}))
+        launch.hosts.stop(grace, self._closing.wait)
         self._save(launch, model=True)
         raise EndedError("Stopped", secondary, keep_model=True)
 

@@ -51,7 +51,7 @@ class Floors:
     def __init__(self) -> None:
         self._floors: deque[int] = deque(maxlen=MOST)
         self._lowest: int | None = None
-        self._last: float | None = None  # when the script last saved, by the file system's clock
+        self._last: float | None = None  # when the script last saved
 
     def add(self, used: int) -> None:
         """A sample."""

@@ -28,10 +28,11 @@ _SHELL_SIGNALS = {128 + number: number for number in (6, 7, 9, 11, 15)}  # a she
 
 
 class Ended(NamedTuple):
-    """How a program ended."""
+    """How a program ended. ``by_code``: the signal is only what its exit code stands for, as that of a shell does."""
 
     exit_code: int
     signal: int | None
+    by_code: bool = False
 
 
 class Console:
@@ -164,7 +165,7 @@ class Program:
         self._console.settle()
         if code < 0:
             return Ended(128 - code, -code)
-        return Ended(code, _SHELL_SIGNALS.get(code))
+        return Ended(code, _SHELL_SIGNALS.get(code), by_code=True)
 
     def ask_to_stop(self, number: int) -> None:
         """Sends a signal to the script itself, if it still runs.

@@ -14,6 +14,7 @@ from .gpus import Gpus
 from .process import Console
 from .torch_peaks import TorchPeaks
 from .volumes import Space
+from .wall_clock import WallClock
 
 EVERY = 0.2  # seconds between two samples, more where taking one is slow
 KEEP_EVERY = 1.0  # seconds between two samples that sagefit.json keeps
@@ -80,6 +81,7 @@ class Recorder:
         self._others_peak = memory.children_peak()  # of children before this program, such as pip
         self._members: list[int] = []
         self._gpus = Gpus(lambda: self._members)
+        self._clock = WallClock()
         self._started = time.monotonic()
         self._host, self._tree = Gauge(), Gauge()
         self._shared = Gauge()
@@ -114,6 +116,8 @@ class Recorder:
         peak = memory.children_peak()
         if peak > max(self._host.peak, self._others_peak):
             self._remember(peak)  # the program grew past every sample after the last of them
+        elif not self._host.peak:
+            self._host.peak = peak  # over before the first sample; the kernel has one account of all children
         self._keep()
         self.print()
 
@@ -249,16 +253,16 @@ class Recorder:
 
     def _look(self) -> None:
         """Looks when the script last saved, and less often where that takes long."""
+        self._clock.look()
         now = time.monotonic()
         if now < self._look_at:
             return
-        found = saves.look(self._checkpoints)
+        found = saves.look(self._checkpoints, self._clock.passed)
         self._look_at = now + max(KEEP_EVERY, (time.monotonic() - now) / LOOK_SHARE)
-        at = now - self._started - found.age
-        if found.newest is None or at <= 0:  # what was there before the script began is of an earlier attempt
+        if found.newest is None or found.newest <= self._started:  # there before the script: of an earlier attempt
             saved = None
         else:
-            saved = round(at, 1)
+            saved = round(min(found.newest, now) - self._started, 1)
             self._floors.saved(found.newest)
         name = found.name if saved is not None else None
         self._saved = {"files": found.files, "bytes": found.bytes, "saved_seconds": saved, "newest": name}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,21 +16,24 @@ class Written(NamedTuple):
 
     files: int
     bytes: int
-    newest: float | None  # seconds by the file system's clock; None without a file
-    age: float  # seconds since then
+    newest: float | None  # None without a file
     name: str | None  # of that file, below the folder
 
 
-def look(folder: Path) -> Written:
-    """Looks at the folder. Links are not followed, and what cannot be read is left out."""
+def look(folder: Path, when: Callable[[float], float] = float) -> Written:
+    """Looks at the folder. Links are not followed, and what cannot be read is left out.
+
+    ``when`` makes of a file's time, in seconds by the file system's clock, what ``newest`` is to be.
+    """
     count = size = 0
     newest: float | None = None
     name: str | None = None
     for path, found in files(folder):
         count, size = count + 1, size + found.st_size
-        if newest is None or found.st_mtime > newest:
-            newest, name = found.st_mtime, os.path.relpath(path, str(folder))
-    return Written(count, size, newest, max(0.0, time.time() - (newest or 0.0)), name)
+        at = when(found.st_mtime)
+        if newest is None or at > newest:
+            newest, name = at, os.path.relpath(path, str(folder))
+    return Written(count, size, newest, name)
 
 
 def files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:

@@ -18,9 +18,11 @@ def judge(
     """Failure class and evidence of a script that did not end with exit code 0."""
     how = f"{entry_point} ended with exit code {ended.exit_code}"
     if ended.signal == signal.SIGKILL:
-        how = f"{entry_point} was killed (signal 9) with the host at {recorder.at_the_end()}"
+        killed = f"{how}, as after a kill (signal 9)," if ended.by_code else f"{entry_point} was killed (signal 9)"
+        how = f"{killed} with the host at {recorder.at_the_end()}"
     elif ended.signal:
-        how = f"{entry_point} was ended by signal {int(ended.signal)}"
+        number = int(ended.signal)
+        how = f"{how}, as after signal {number}" if ended.by_code else f"{entry_point} was ended by signal {number}"
     if stop_requested:
         return "stopped", f"{how}, after a request to stop"
     if ended.signal == signal.SIGKILL:

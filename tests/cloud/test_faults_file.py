@@ -66,10 +66,27 @@ def test_requests_are_throttled_by_their_call(tmp_path: Path) -> None:
     assert found.next("quickstart-261122-000001-0", "ml.m5.large") is None
 
 
+def test_a_clock_is_wrong_beside_other_faults(tmp_path: Path) -> None:
+    found = faults(
+        tmp_path,
+        """
+- { match: { call: s3 }, outcome: { throttle: 1 } }
+- { match: { call: "s3:Get*" }, outcome: { skew: -720 } }
+- { match: { call: "*" }, outcome: { skew: 30.5 } }
+""",
+    )
+    assert [found.skew(call) for call in ("s3:GetObject", "s3:PutObject", "iam:GetRole")] == [-720, 30.5, 30.5]
+    assert [found.throttles("s3:GetObject", "a") for _ in range(2)] == [True, False]
+    assert not found.throttles("iam:GetRole", "a")
+    assert found.next("quickstart-261122-000001-0", "ml.m5.large") is None
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('- { match: { call: "s3:*" }, outcome: { status: Completed } }', "match.call goes with outcome.throttle"),
+        ("- { outcome: { skew: 1 } }", "outcome.skew is of requests: it goes with match.call"),
+        ("- { match: { call: s3 }, times: 1, outcome: { skew: 1 } }", "outcome.skew goes without times"),
         ("- { match: { call: s3, job: a }, outcome: { throttle: 1 } }", "match.job of training jobs: give one"),
         ("- { match: { call: S3 }, outcome: { throttle: 1 } }", "fault 1.match.call"),
         ("- { outcome: { throttle: 0 } }", "fault 1.outcome.throttle: Input should be greater than or equal to 1"),

@@ -15,9 +15,9 @@ from botocore.retries.standard import ThrottledRetryableChecker
 
 from cli_runner import Sagefit
 from cloud.aws_user import Aws
+from sagefit.answers import THROTTLED, understood
 from sagefit.cloud import control
 from sagefit.errors import FAILED
-from sagefit.throttled import THROTTLED, throttled
 
 pytestmark = pytest.mark.xdist_group("throttling")
 
@@ -45,7 +45,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
 TASK = "arn:aws:states:::aws-sdk:sagemaker:describeTrainingJob"
 
 
-def _cloud(home: Path, faults: str) -> Iterator[Aws]:
+def a_cloud(home: Path, faults: str) -> Iterator[Aws]:
     file = home / "faults.yaml"
     file.write_text(faults, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +67,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def busy(home: Path) -> Iterator[Aws]:
     """A cloud that refuses the first try of everything, and of lists of runs every try."""
-    yield from _cloud(
+    yield from a_cloud(
         home,
         """
 - { match: { call: "stepfunctions:ListExecutions" }, outcome: { throttle: 1000 } }
@@ -80,7 +80,7 @@ def busy(home: Path) -> Iterator[Aws]:
 def shut(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The home of a cloud that refuses every try of everything."""
     own = tmp_path_factory.mktemp("shut")
-    for _ in _cloud(own, '[{ match: { call: "*" }, outcome: { throttle: 1000 } }]'):
+    for _ in a_cloud(own, '[{ match: { call: "*" }, outcome: { throttle: 1000 } }]'):
         yield own
 
 
@@ -95,7 +95,7 @@ def test_every_service_throttles_in_words_that_clients_understand(busy: Aws, ser
         getattr(_client(busy, service, 1), method)(**arguments)
     code = caught.value.response["Error"]["Code"]
     assert code in CODES
-    assert throttled(caught.value)
+    assert understood(caught.value)
     assert getattr(_client(busy, service, 2), method)(**arguments)["ResponseMetadata"]["RetryAttempts"] == 1
 
 
@@ -188,7 +188,7 @@ def test_later_answers_are_told_alike(busy: Aws, home: Path) -> None:
 @pytest.mark.full(witness="tests/cloud/test_throttling.py")
 def test_a_platform_and_a_run_live_with_it(tmp_path: Path) -> None:
     """Whatever asks, Terraform, the command line or the state machine, is refused at first and ends as it should."""
-    for aws in _cloud(tmp_path, '[{ match: { call: "*" }, outcome: { throttle: 1 } }]'):
+    for aws in a_cloud(tmp_path, '[{ match: { call: "*" }, outcome: { throttle: 1 } }]'):
         sagefit = Sagefit(tmp_path, CLOUD="local")
         sagefit("platform", "apply", "dev", "--yes")
         assert "succeeded" in sagefit("run", "quickstart", "--yes").out

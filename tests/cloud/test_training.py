@@ -263,6 +263,35 @@ def test_a_job_may_say_how_long_its_launcher_takes_a_stop_to_last(aws: Aws) -> N
     assert said == [[f"{GRACE_SECONDS}"], ["77"]]
 
 
+SLOW = """
+import os, signal, sys, time
+root = os.environ["SAGEFIT_ML_ROOT"]
+def save(*_):
+    time.sleep(float(sys.argv[-1]))
+    open(root + "/model/saved", "w").write("late")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("waiting", flush=True)
+time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize(
+    ("grace", "saves"),
+    [("60", True), ("1", False), ("soon", False), ("-1", False)],
+)
+def test_the_grace_of_a_job_is_its_own(aws: Aws, grace: str, saves: bool) -> None:
+    """What takes twice as long as the cloud's own grace; a value that is none leaves that one."""
+    request = aws.request(SLOW, Environment={"SAGEFIT_STOP_GRACE_SECONDS": grace})
+    request["AlgorithmSpecification"]["ContainerArguments"].append(str(2 * GRACE_SECONDS))
+    aws.client("sagemaker").create_training_job(**request)
+    name = str(request["TrainingJobName"])
+    aws.wait_for_line(name, "waiting")
+    aws.client("sagemaker").stop_training_job(TrainingJobName=name)
+    artifacts = aws.wait(name)["ModelArtifacts"]["S3ModelArtifacts"]
+    assert members(aws.get(artifacts)) == ({"saved": b"late"} if saves else {})
+
+
 def test_runtime_is_limited(aws: Aws) -> None:
     name = waiting_job(aws, "obey", StoppingCondition={"MaxRuntimeInSeconds": 1})
     job = aws.wait(name)

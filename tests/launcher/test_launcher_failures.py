@@ -10,7 +10,7 @@ import pytest
 from sagefit.failures import diagnose
 from sagefit_launcher.report import LONGEST_FAILURE
 
-from .conftest import Container, Killer
+from .conftest import LAUNCHER, Container, Killer, ship
 
 GROW = """
 import time
@@ -61,6 +61,33 @@ def test_a_kill_far_from_the_limit_is_not_for_memory(container: Container) -> No
     assert re.fullmatch(
         r"sagefit: code: train\.py was killed \(signal 9\) with the host at 0\.\d\d of 1\.00 GiB", outcome.failure
     )
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ("os._exit(137)", "ended with exit code 137, as after a kill (signal 9), with the host at 0."),
+        ("os._exit(139)", "ended with exit code 139, as after signal 11"),
+        ("os.kill(os.getpid(), 11)", "was ended by signal 11"),
+    ],
+)
+def test_an_exit_code_that_stands_for_a_signal_is_called_one(container: Container, ends: str, says: str) -> None:
+    """A script that starts others may hand on how they ended; it was not killed itself."""
+    outcome = container.run(f"import os\n{ends}")
+    assert f"train.py {says}" in str(outcome.failure)
+
+
+def test_a_script_that_is_over_before_it_was_looked_at_has_a_peak(container: Container) -> None:
+    """As on a busy host. It needed no more than children before it, of which the kernel keeps one account with it."""
+    source = (LAUNCHER / "memory.py").read_text(encoding="utf-8")
+    for name in ("tree(top: int, proc: Path = PROC) -> list[int]", "children_peak() -> int"):
+        known = "[]" if name.startswith("tree") else "20 * 1024**2"
+        assert f"def {name}:" in source
+        source = source.replace(f"def {name}:", f"def {name}:\n    return {known}\n\n\ndef _unused_{name}:")
+    ship(container.shipped, {"memory.py": source})
+    outcome = container.run("print('hello')")
+    assert outcome.report["host_memory"]["peak_bytes"] == 20 * 1024**2
+    assert "host_memory_peak_gib=0.020" in outcome.stdout
 
 
 def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container: Container) -> None:

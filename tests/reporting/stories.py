@@ -16,6 +16,7 @@ from sagefit.running.records import StepRecord
 from test_watch import PLATFORM
 
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+LATER = BEGAN + timedelta(minutes=5)
 LACK = "RuntimeError: CUDA out of memory. Tried to allocate 1.16 GiB"
 DIFF = "--- jobs/job.yaml\n+++ jobs/job.yaml\n@@ -1,2 +1,2 @@\n hyperparameters:\n-  batch: 16\n+  batch: 4"
 CURVE = Timeline("GPU memory", "algo-1", 10.0, (2.0, 14.5, 21.9), 22.0, 12.0, gpu=True)
@@ -61,7 +62,7 @@ def told(failed: Any, **own: Any) -> Explanation:
     return replace(found, **own)
 
 
-def story(*jobs: Any, status: str = "SUCCEEDED", name: str = "job-261121-120000", **own: Any) -> Story:
+def story(*jobs: Any, status: str = "SUCCEEDED", name: str = "job-261121-120000", read: Any = LATER) -> Story:
     """A run of ``jobs``; those with a diagnosis are explained, and all attempts but searches have a curve."""
     steps = [each for each in jobs if isinstance(each, StepRecord)]
     attempts = [each for each in jobs if isinstance(each, AttemptRecord)]
@@ -73,9 +74,10 @@ def story(*jobs: Any, status: str = "SUCCEEDED", name: str = "job-261121-120000"
         max(ends, default=BEGAN) + timedelta(seconds=2) if status != "RUNNING" else None,
         attempts,
         steps=steps,
+        read=read,
     )
     chapters = tuple(
         Chapter(each, told(each) if each.diagnosis else None, (CURVE,) if each.created and each in attempts else ())
         for each in jobs
     )
-    return Story(record, chapters, **{"read": BEGAN + timedelta(minutes=5)} | own)
+    return Story(record, chapters)

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from sagefit.answers import understood
 from sagefit.catalog.instance_table import instances
 from sagefit.catalog.store import Snapshot, Specs
 from sagefit.errors import FAILED, SagefitError
-from sagefit.throttled import LATER, THROTTLED
 
 if TYPE_CHECKING:
     import boto3
@@ -145,6 +145,8 @@ def _explained(action: str, region: str) -> Iterator[None]:
     except NoCredentialsError as error:
         raise _failed(f"{action}: no AWS credentials", "log in, or set AWS_PROFILE") from error
     except ClientError as error:
+        if known := understood(error, action):
+            raise _failed(known.message, str(known.hint)) from error
         raise _refused(action, error.response["Error"].get("Code", ""), str(error)) from error
     except (ConnectionError, HTTPClientError) as error:
         knob = "check the network, the proxy variables and the name of the region"
@@ -160,8 +162,6 @@ def _explained(action: str, region: str) -> Iterator[None]:
 def _refused(action: str, code: str, message: str) -> SagefitError:
     if code in _DENIED:
         return _failed(f"{action}: this AWS identity may not do that", f"allow the IAM action {action}")
-    if code in THROTTLED:
-        return _failed(f"{action}: AWS throttles the account ({code}), after {TRIES} tries", LATER)
     if code in _NOT_LOGGED_IN:
         return _failed(f"{action}: AWS does not accept the credentials ({code})", "log in again")
     return _failed(f"{action}: {message}", "try again, or see what AWS says of this error")

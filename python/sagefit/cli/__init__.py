@@ -13,10 +13,10 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from sagefit import signals
+from sagefit.answers import understood
 from sagefit.console import AWS, err, print_error, remember_cloud
 from sagefit.errors import DONE, FAILED, INTERRUPTED, INVALID, SagefitError
 from sagefit.paths import shut_home
-from sagefit.throttled import throttled
 
 # The module whose ``app`` holds a command, or is one with commands of its own; in the order of the help page.
 COMMANDS = {
@@ -116,7 +116,7 @@ def _foreign(error: Exception) -> int:
     if show is not None:
         show()
         return INVALID
-    if busy := throttled(error):
+    if busy := understood(error):
         print_error(busy)
         return busy.exit_code
     if type(error).__module__.startswith("botocore."):  # by name, so that only its users load botocore

@@ -75,7 +75,7 @@ def status() -> CloudStatus | None:
         start_seconds=found.start_seconds,
         clock=found.clock,
         faults=found.faults,
-        uptime_seconds=max(0.0, time.time() - found.process_started),
+        uptime_seconds=found.process.age(),
         training_jobs=int(answer["training_jobs"]),
         running_jobs=int(answer["running_jobs"]),
         calls=int(answer["calls"]),

@@ -6,14 +6,15 @@ A YAML list; the first entry that matches a training job and is not used up appl
       times: 1
       outcome: { status: Failed, failure_reason: "..." }
 
-An entry with ``match.call`` is for requests of any service instead, by ``service:Action``, and throttles them.
+An entry with ``match.call`` is for requests of any service instead, by ``service:Action``. It throttles them, or has
+the clock of whoever asks be wrong.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,6 +26,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from sagefit.errors import SagefitError
 
 _EXAMPLE = '{ match: { job: "bert*", attempt: 0 }, times: 1, outcome: { status: Failed, failure_reason: "..." } }'
+_KINDS = (
+    *("status", "api_error", "stopped", "interrupt_after_seconds", "interrupt_after_line"),
+    *("throttle", "skew"),  # of requests, the first of training jobs too
+)
 _NAME = re.compile(r"(?P<job>.+)-\d{6}-\d{6}-(?P<attempt>\d+)[a-z]?(-\d{3,5}-[0-9a-f]{8})?")
 
 
@@ -68,12 +73,12 @@ class Outcome(_Strict):
     interrupt_after_seconds: Annotated[float, Field(gt=0)] | None = None
     interrupt_after_line: Annotated[str, Field(min_length=1)] | None = None
     throttle: Annotated[int, Field(ge=1)] | None = None
+    skew: float | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Outcome:
-        kinds = ("status", "api_error", "stopped", "interrupt_after_seconds", "interrupt_after_line", "throttle")
-        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
-            raise ValueError(f"needs exactly one of {', '.join(kinds)}")
+        if sum(getattr(self, kind) is not None for kind in _KINDS) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(_KINDS)}")
         if (self.failure_reason is None) != (self.status != "Failed"):
             raise ValueError("status Failed and failure_reason go together")
         if self.message is not None and self.api_error is None:
@@ -93,10 +98,14 @@ class Fault(_Strict):
     @model_validator(mode="after")
     def _of_calls_or_jobs(self) -> Fault:
         if self.match.call is not None:
-            if self.outcome.throttle is None:
-                raise ValueError("match.call goes with outcome.throttle")
+            if self.outcome.throttle is None and self.outcome.skew is None:
+                raise ValueError("match.call goes with outcome.throttle or outcome.skew")
+            if self.outcome.skew is not None and self.times is not None:
+                raise ValueError("a clock is wrong all the time: outcome.skew goes without times")
             if others := self.match.model_fields_set - {"call"}:
                 raise ValueError(f"match.call is of requests, and match.{min(others)} of training jobs: give one")
+        elif self.outcome.skew is not None:
+            raise ValueError("outcome.skew is of requests: it goes with match.call")
         return self
 
 
@@ -143,11 +152,20 @@ class Faults:
         The first fault that matches decides.
         """
         with self._lock:
-            for fault, used in self._faults:
-                pattern = fault.match.call
-                if pattern is not None and fnmatchcase(call, pattern if ":" in pattern else f"{pattern}:*"):
+            for fault, used in self._of_call(call):
+                if fault.outcome.throttle is not None:
                     return self._throttles(fault, used, request)
         return False
+
+    def skew(self, call: str) -> float:
+        """By how many seconds the clock of who makes this request is ahead of AWS's; the first fault decides."""
+        return next((skew for fault, _ in self._of_call(call) if (skew := fault.outcome.skew) is not None), 0.0)
+
+    def _of_call(self, call: str) -> Iterator[tuple[Fault, _Used]]:
+        for fault, used in self._faults:
+            pattern = fault.match.call
+            if pattern is not None and fnmatchcase(call, pattern if ":" in pattern else f"{pattern}:*"):
+                yield fault, used
 
     @staticmethod
     def _throttles(fault: Fault, used: _Used, what: str) -> bool:

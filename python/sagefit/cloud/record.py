@@ -34,6 +34,13 @@ class Record:
     start_seconds: float
     clock: float
     faults: str | None
+    process_since_boot: float = 0.0
+    process_boot: str = ""
+
+    @property
+    def process(self) -> Identity:
+        """The server."""
+        return Identity(self.pid, self.process_started, self.process_since_boot, self.process_boot)
 
     @property
     def endpoint(self) -> str:
@@ -64,7 +71,7 @@ def load() -> Record | None:
     """The record, or None where there is none that can be read."""
     try:
         data = json.loads(path().read_text())
-        return Record(**{each.name: data[each.name] for each in fields(Record)})
+        return Record(**{each.name: data[each.name] for each in fields(Record) if each.name in data})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -77,7 +84,7 @@ def remove() -> None:
 
 def process_of(record: Record) -> psutil.Process | None:
     """The recorded process if it still runs: same number and same start time, so no later user of the number."""
-    return Identity(record.pid, record.process_started).process()
+    return record.process.process()
 
 
 def ask(record: Record, timeout: float = 5.0) -> dict[str, Any] | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
+from sagefit.answers import understood
 from sagefit.console import command
 from sagefit.doctor.asking import client, one_line
 from sagefit.doctor.finding import Finding
 from sagefit.errors import SagefitError
 from sagefit.platform import NoPlatformError, Platform, load_platform
-from sagefit.throttled import LATER, throttled
 
 _CHECK = "identity"
 _LOGIN = "log in (aws sso login, or AWS_PROFILE, or AWS_ACCESS_KEY_ID), or use the embedded cloud: CLOUD=local"
@@ -47,8 +47,8 @@ def find_caller() -> Caller | Finding:
     except NoCredentialsError:
         return Finding(_CHECK, "fault", "there are no credentials for AWS", _LOGIN)
     except (ClientError, BotoCoreError) as error:
-        if busy := throttled(error):
-            return Finding(_CHECK, "fault", busy.message, LATER)
+        if known := understood(error):
+            return Finding(_CHECK, "fault", known.message, str(known.hint))
         return Finding(_CHECK, "fault", f"AWS does not know who asks: {one_line(error)}", _LOGIN)
     return Caller(who["Arn"], who["Account"], sts.meta.region_name)
 

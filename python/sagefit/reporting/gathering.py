@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from sagefit.explaining import Explanation, Timeline, cheaper, explain_all, of_hosts
 from sagefit.planning import JobPlan
@@ -23,11 +23,10 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Story:
-    """A run as it was at ``read``."""
+    """A run, as it was when its record was read."""
 
     record: RunRecord
     chapters: tuple[Chapter, ...]
-    read: datetime
     has_file: bool = True
     """Whether its job file is here: without it there are neither predictions nor changes to propose."""
     saving: str = ""
@@ -42,7 +41,7 @@ class Story:
     @property
     def ended(self) -> datetime:
         """When the run ended, or was read if it goes on."""
-        return self.record.ended or self.read
+        return self.record.ended or self.record.read
 
 
 def gather(run: Run, plan: JobPlan | None, cloud: str) -> Story:
@@ -54,8 +53,7 @@ def gather(run: Run, plan: JobPlan | None, cloud: str) -> Story:
     """
     record = expected(read_run(run), plan)
     told = {id(each.failed): each for each in explain_all(record, plan, cloud)}
-    now = datetime.now(timezone.utc)
-    return Story(record, tuple(_chapters(record, told)), now, plan is not None, cheaper(record, plan))
+    return Story(record, tuple(_chapters(record, told)), plan is not None, cheaper(record, plan))
 
 
 def _chapters(record: RunRecord, told: dict[int, Explanation]) -> Iterator[Chapter]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
 
 from rich.console import Group
 from rich.live import Live
@@ -41,7 +40,7 @@ def _live(reader: _Reader, seconds: float) -> RunRecord:
         while True:
             record = reader.read()
             if record:
-                age = datetime.now(record.started.tzinfo) - record.started
+                age = record.read - record.started
                 head = Text(f"{record.run.name}  {duration(age.total_seconds())}")
                 live.update(Group(head, view.ledger(record), *view.story(record)))
                 if record.is_over:

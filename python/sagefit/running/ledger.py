@@ -6,11 +6,13 @@ import contextlib
 import json
 import re
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import cache
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from sagefit.answers import answered_at
 from sagefit.console import command
 from sagefit.errors import SagefitError
 from sagefit.failures import diagnose
@@ -62,6 +64,7 @@ def read_run(
         execution.get("cause", ""),
         read_steps(run.name, run.platform.region, of_steps, steps or {}),
         _resumes(execution.get("input") or ""),
+        answered_at(execution) or datetime.now(timezone.utc),
     )
 
 

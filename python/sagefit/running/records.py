@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from sagefit.failures import Diagnosis
@@ -173,6 +173,7 @@ class RunRecord:
     """A run with its attempts. ``status`` is the execution's: RUNNING, SUCCEEDED, FAILED, ABORTED or TIMED_OUT.
 
     ``resumes`` is the name of the run whose checkpoints this one began with; empty if it began from the beginning.
+    ``read`` is when all this was so, by AWS's clock: this machine's may be wrong.
     """
 
     run: Run
@@ -184,6 +185,7 @@ class RunRecord:
     cause: str = ""
     steps: list[StepRecord] = field(default_factory=list)
     resumes: str = ""
+    read: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
     @property
     def jobs(self) -> list[StepRecord | AttemptRecord]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.filesize import decimal as size
 
+from sagefit.answers import understood
 from sagefit.console import command
 from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job
@@ -22,7 +23,6 @@ from sagefit.running.execution import training_jobs
 from sagefit.running.ledger import read_run
 from sagefit.running.records import AttemptRecord, Run
 from sagefit.secret_names import is_secret_name
-from sagefit.throttled import throttled
 
 Tell = Callable[[str], None]
 """Hears what is being done, in a few words."""
@@ -215,7 +215,7 @@ def _explained(run: Run) -> Iterator[None]:
                 hint="something else writes or deletes them; try again",
                 exit_code=FAILED,
             ) from error
-        if busy := throttled(error, f"--resume: the checkpoints of {run.name} cannot be copied"):
+        if busy := understood(error, f"--resume: the checkpoints of {run.name} cannot be copied"):
             raise busy from error
         place = f"{run.platform.buckets.checkpoints}/{_folder(run.job, '')}*"
         raise SagefitError(

@@ -147,11 +147,13 @@ def _end_orphans(note: Note) -> None:
     """End providers whose Terraform was killed: they do not notice, and inherited the lock."""
     if note.process.process() or _running(note):
         return
-    sessions = {begun.process.pid: begun.process.started for begun in note.begun if not begun.ended}
-    for process in psutil.process_iter(["name", "create_time"]):
+    sessions = {begun.process.pid: begun.process for begun in note.begun if not begun.ended}
+    for process in psutil.process_iter(["name"]):
         with contextlib.suppress(OSError, psutil.Error):
-            started = sessions.get(os.getsid(process.pid))
-            if started and process.info["name"].startswith(_PROVIDER) and process.info["create_time"] >= started:
+            terraform = sessions.get(os.getsid(process.pid))
+            if terraform is None or not process.info["name"].startswith(_PROVIDER):
+                continue
+            if not Identity.of(process.pid).is_older_than(terraform):
                 process.send_signal(signal.SIGKILL)
 
 

@@ -61,18 +61,21 @@ class StateLock:
         if self.who != _me():
             return f"it is held by {self.who}, and this is {_me()}"
         made = self.created.timestamp()
-        dead = (each for each in begun if each.ended or not each.process.process())
+        dead = [each for each in begun if each.ended or not each.process.process()]
         if not any(each.process.started - _SLACK <= made <= (each.ended or time.time()) + _SLACK for each in dead):
             return "no Terraform that was started here, and is gone, was at work when it was made"
-        if other := _another(made, key, root):
+        if other := _another(None if any(each.process.clock_was_set() for each in dead) else made, key, root):
             return f"another Terraform (process {other.pid}) is at work on it here"
         return None
 
 
-def _another(made: float, key: str, root: Path) -> psutil.Process | None:
-    """A Terraform that was there when a lock was made: of another checkout for the same stack, or started by hand."""
+def _another(made: float | None, key: str, root: Path) -> psutil.Process | None:
+    """A Terraform that was there when a lock was made: of another checkout for the same stack, or started by hand.
+
+    Without ``made``, as after the clock was set, it may be one that was started since.
+    """
     for process in psutil.process_iter(["name", "create_time"]):
-        if process.info["name"] == "terraform" and process.info["create_time"] <= made + _SLACK:
+        if process.info["name"] == "terraform" and (made is None or process.info["create_time"] <= made + _SLACK):
             with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is somebody else's: not of this user
                 folder = process.environ().get("TF_DATA_DIR", "")
                 if folder.endswith(f"/{key}") or (not folder and process.cwd() == str(root)):
