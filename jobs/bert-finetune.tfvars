@@ -1,4 +1,4 @@
-# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 410f2ae912c43eac
+# Rendered by sagefit from bert-finetune.yaml. Edit that file, not this one. sha256 006eb061f1304b65
 
 name        = "bert-finetune"
 platform    = "dev"
@@ -25,7 +25,7 @@ max_price          = 20.0
 resources = { input_mode = "File", checkpoints = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 14.64 USD in us-east-1; repeats after internal errors of AWS could add at most 29.29 USD.
+# A run costs at most 15.13 USD in us-east-1; repeats after internal errors of AWS could add at most 30.26 USD.
 attempts = [
   # 0: ml.g6e.xlarge, spot, at most 1 h. The cheapest that fits
   # FITS: at most 30.6 of 44.3 GiB per GPU (69%), 4.8 of 29.6 GiB per host (16%); 2.61 USD an hour in us-east-1

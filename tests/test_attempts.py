@@ -205,7 +205,7 @@ def test_the_worst_case_is_the_dearest_path(job: Job) -> None:
     def usd(attempt: PlannedAttempt) -> float:
         known = price(attempt.instance_type, REGION)
         assert known
-        return known.usd_per_hour * attempt.instance_count * attempt.max_runtime_seconds / 3600
+        return known.usd_per_hour * attempt.instance_count * (attempt.max_runtime_seconds + 120) / 3600
 
     attempts = planned(job)
     if any(price(attempt.instance_type, REGION) is None for attempt in attempts):
@@ -477,7 +477,7 @@ def test_an_attempt_that_no_edge_reaches_costs_nothing(tmp_path: Path) -> None:
 
 def test_the_worst_case_of_a_chain_is_every_attempt_to_its_limit(tmp_path: Path) -> None:
     attempts = plan(load_job(str(write_job(tmp_path)))).attempts
-    assert worst_case_usd(attempts, REGION) == pytest.approx((0.115 + 0.23) / 3, abs=0.01)
+    assert worst_case_usd(attempts, REGION) == pytest.approx((0.115 + 0.23) * (20 + 2) / 60, abs=0.001)
 
 
 def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
@@ -491,7 +491,7 @@ def test_a_job_over_its_max_price_is_refused(tmp_path: Path) -> None:
 
 def test_repeats_after_errors_of_aws_are_told_beside_the_worst_case(tmp_path: Path) -> None:
     """Each attempt of the dearest path may be lost twice at its time limit; a limit on the price is about the path."""
-    job = load_job(str(write_job(tmp_path, {"max_price": 0.12})))
+    job = load_job(str(write_job(tmp_path, {"max_price": 0.13})))
     usd = worst_case_usd(plan(job).attempts, REGION)
     assert usd
     check_max_price(plan(job), REGION)

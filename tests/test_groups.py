@@ -142,7 +142,8 @@ def test_groups_are_one_attempt_that_costs_the_sum(tmp_path: Path) -> None:
     gpu, cpu = price("ml.g5.xlarge", REGION), price("ml.c5.4xlarge", REGION)
     assert gpu
     assert cpu
-    assert attempt_usd(attempt, REGION) == pytest.approx(gpu.usd_per_hour + 2 * cpu.usd_per_hour)
+    hours = 1 + 1 / 30  # the limit and the stop
+    assert attempt_usd(attempt, REGION) == pytest.approx(hours * (gpu.usd_per_hour + 2 * cpu.usd_per_hour))
     assert worst_case_usd([attempt], REGION) == attempt_usd(attempt, REGION)
     (problem,) = allowed_problems(plan(job), ["ml.g5.xlarge"])
     assert problem.field == ("resources", "instance_groups")
@@ -205,7 +206,7 @@ def test_a_reviewer_sees_the_groups_their_channels_and_their_price() -> None:
     assert gpu
     assert cpu
     worst = job["after"]["cost"]["worst_case_usd"] if "after" in job else job["cost"]["worst_case_usd"]
-    assert worst == pytest.approx(gpu.usd_per_hour + 2 * cpu.usd_per_hour, abs=1e-3)
+    assert worst == pytest.approx((1 + 1 / 30) * (gpu.usd_per_hour + 2 * cpu.usd_per_hour), abs=1e-3)
 
 
 def test_a_request_of_groups_is_read_and_priced_whole() -> None:

@@ -110,6 +110,18 @@ def test_missing_keys_and_buckets_are_no_failure(bucket: Any) -> None:  # noqa: 
     assert reports.gpu_peak_gib([{"gpus": None, "torch": None}]) is None
 
 
+def test_a_limit_is_that_of_the_fullest() -> None:
+    """Hosts of groups differ."""
+    small = REPORT | {
+        "host_memory": {"peak_bytes": 7 * GIB, "limit_bytes": 8 * GIB, "source": "cgroup"},
+        "gpus": [{"index": 0, "peak_bytes": 11 * GIB, "total_bytes": 80 * GIB}],
+    }
+    assert (reports.host_limit_gib([REPORT, small]), reports.gpu_limit_gib([REPORT, small])) == (8, 22)
+    unknown = REPORT | {"host_memory": {"peak_bytes": 9 * GIB, "limit_bytes": None}, "gpus": None}
+    assert (reports.host_limit_gib([small, unknown]), reports.gpu_limit_gib([unknown])) == (None, None)
+    assert (reports.host_limit_gib([]), reports.gpu_limit_gib([{"schema": 1}])) == (None, None)
+
+
 def test_torchs_own_peak_counts_where_samples_missed_it() -> None:
     short = REPORT | {"torch": [REPORT["torch"][0] | {"peak_reserved_bytes": 15 * GIB}]}
     assert reports.gpu_peak_gib([short]) == 15
@@ -244,7 +256,14 @@ def story() -> RunRecord:
     attempts = [
         attempt(outcome="internal", diagnosis=stopped, spot=True, usd=None, estimated_usd=1.25, gpu_peak_gib=None),
         attempt(outcome="gpu_memory", diagnosis=died, usd=None, training_job="tune-261121-120000-0b"),
-        attempt(index=1, name="accumulate-2", usd=5.5, training_job="tune-261121-120000-1"),
+        attempt(
+            index=1,
+            name="accumulate-2",
+            usd=5.5,
+            training_job="tune-261121-120000-1",
+            host_limit_gib=189.2,
+            gpu_limit_gib=22.49,
+        ),
     ]
     ended = datetime(2026, 11, 21, 15, tzinfo=timezone.utc)
     return RunRecord(RUN, "SUCCEEDED", ended - timedelta(hours=3), ended, _linked(attempts))
@@ -275,7 +294,7 @@ def test_the_ledger_has_a_line_for_each_attempt() -> None:
     text = printed(100)
     assert "0 main ml.g5.12xlarge spot internal - 6.00 1 h ~1.2500" in text
     assert "0 main ml.g5.12xlarge gpu_memory 12.00 6.00 1 h no price" in text
-    assert "1 accumulate-2 ml.g5.12xlarge completed 12.00 6.00 1 h 5.5000" in text
+    assert "1 accumulate-2 ml.g5.12xlarge completed 12.00 of 22.49 6.00 of 189 1 h 5.5000" in text
 
 
 def test_what_a_failed_run_ends_with_says_what_to_do() -> None:

@@ -196,7 +196,7 @@ def test_the_worst_case_has_every_step_in_it(tmp_path: Path) -> None:
     assert [step.label for step in steps] == ["processing features", "processing split"]
     rates = {name: price(name, "us-east-1", packaged=True) for name in ("ml.m5.xlarge", "ml.c5.xlarge")}
     hourly = {name: found.usd_per_hour for name, found in rates.items() if found}
-    more = 2 * hourly["ml.m5.xlarge"] + 24 * hourly["ml.c5.xlarge"]
+    more = (2 + 1 / 15) * hourly["ml.m5.xlarge"] + (24 + 1 / 30) * hourly["ml.c5.xlarge"]
     before = worst_case_usd(plan(bare).attempts, "us-east-1", packaged=True)
     assert before is not None
     assert worst_case_usd(attempts, "us-east-1", steps=steps, packaged=True) == pytest.approx(before + more)

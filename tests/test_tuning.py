@@ -98,11 +98,12 @@ def search(**changes: Any) -> Tuning:
 
 
 def test_what_is_paid_and_how_long_it_takes() -> None:
-    assert (search().trained(600), search().longest(600)) == (5 * 600, 3 * 600)
+    assert (search().trained(600, 120), search().longest(600)) == (5 * 720, 3 * 600)
     limited = search(max_runtime=1000)
-    assert (limited.trained(600), limited.longest(600)) == (2 * 1000, 1000)
+    assert (limited.trained(600, 120), limited.longest(600)) == (2 * 1120, 1000)
+    assert search(max_runtime=2000).trained(600, 120) == 5 * 720, "all trials end before the search is stopped"
     grid = search(strategy="Grid", max_jobs=None, ranges={"a": [1, 2, 3], "b": [True, False]})
-    assert (grid.jobs, grid.trained(10)) == (6, 60)
+    assert (grid.jobs, grid.trained(10, 0)) == (6, 60)
 
 
 def test_the_worst_case_counts_every_trial(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 d538dbc04e8e150b
+# Rendered by sagefit from data-modes-manifest.yaml. Edit that file, not this one. sha256 0493cc10b8cfb99c
 
 name        = "data-modes-manifest"
 platform    = "dev"
@@ -25,7 +25,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.13 USD.
+# A run costs at most 0.08 USD in us-east-1; repeats after internal errors of AWS could add at most 0.15 USD.
 attempts = [
   # 0: ml.m5.large, at most 10 min. The type that the job file names
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

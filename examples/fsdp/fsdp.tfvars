@@ -1,4 +1,4 @@
-# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 2c44c3c38fae6932
+# Rendered by sagefit from fsdp.yaml. Edit that file, not this one. sha256 a16fb6deb64a54c3
 
 name        = "fsdp"
 platform    = "dev"
@@ -15,7 +15,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+# A run costs at most 0.30 USD in us-east-1; repeats after internal errors of AWS could add at most 0.61 USD.
 attempts = [
   # 0: 2 x ml.m5.xlarge, at most 10 min. The type that the job file names
   # FITS: at most 0.7 of 14.8 GiB per host (4%); 0.46 USD an hour in us-east-1

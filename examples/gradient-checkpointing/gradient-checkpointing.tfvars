@@ -1,4 +1,4 @@
-# Rendered by sagefit from gradient-checkpointing.yaml. Edit that file, not this one. sha256 99e445ccec70c3b4
+# Rendered by sagefit from gradient-checkpointing.yaml. Edit that file, not this one. sha256 6dfe6893eaa2d1d3
 
 name        = "gradient-checkpointing"
 platform    = "dev"
@@ -18,7 +18,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.03 USD in us-east-1; repeats after internal errors of AWS could add at most 0.06 USD.
+# A run costs at most 0.04 USD in us-east-1; repeats after internal errors of AWS could add at most 0.09 USD.
 attempts = [
   # 0: ml.m5.large, at most 5 min. The type that the job file names
   # FITS: at most 0.9 of 7.4 GiB per host (12%); 0.12 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 345c86d8f86d91bf
+# Rendered by sagefit from heterogeneous.yaml. Edit that file, not this one. sha256 b9d3c3a239f2a1e1
 
 name        = "heterogeneous"
 platform    = "dev"
@@ -26,7 +26,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.37 USD in us-east-1; repeats after internal errors of AWS could add at most 0.74 USD.
+# A run costs at most 0.44 USD in us-east-1; repeats after internal errors of AWS could add at most 0.89 USD.
 attempts = [
   # 0: ml.g5.xlarge + 2 x ml.c5.2xlarge, at most 10 min.
   # FITS: at most 0.6 of 14.8 GiB per host (4%); 1.41 USD an hour in us-east-1

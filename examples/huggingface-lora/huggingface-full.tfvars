@@ -1,4 +1,4 @@
-# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 6f23ca03dca2dda8
+# Rendered by sagefit from huggingface-full.yaml. Edit that file, not this one. sha256 0b04fe3b2844b38e
 
 name        = "huggingface-full"
 platform    = "dev"
@@ -24,7 +24,7 @@ max_price = 3.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.20 USD in us-east-1; repeats after internal errors of AWS could add at most 0.41 USD.
+# A run costs at most 0.29 USD in us-east-1; repeats after internal errors of AWS could add at most 0.57 USD.
 attempts = [
   # 0: ml.g4dn.2xlarge, at most 5 min. The type that the job file names
   # FITS: at most 2.1 of 14.6 GiB per GPU (14%), 2.6 of 29.6 GiB per host (9%); 0.94 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from isolated.yaml. Edit that file, not this one. sha256 906e04b66b918529
+# Rendered by sagefit from isolated.yaml. Edit that file, not this one. sha256 6c0bb129c27e49ba
 
 name        = "isolated"
 platform    = "dev"
@@ -28,7 +28,7 @@ resources = {
 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.11 USD.
+# A run costs at most 0.07 USD in us-east-1; repeats after internal errors of AWS could add at most 0.14 USD.
 attempts = [
   # 0: ml.m5.large, at most 10 min. The cheapest that fits
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from loader-workers-many.yaml. Edit that file, not this one. sha256 96643c0bd04ff476
+# Rendered by sagefit from loader-workers-many.yaml. Edit that file, not this one. sha256 2e96408f52ed3d60
 
 name        = "loader-workers-many"
 platform    = "dev"
@@ -21,7 +21,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.41 USD in us-east-1; repeats after internal errors of AWS could add at most 0.81 USD.
+# A run costs at most 0.51 USD in us-east-1; repeats after internal errors of AWS could add at most 1.02 USD.
 attempts = [
   # 0: ml.m5.4xlarge, at most 8 min. The type that the job file names
   # FITS: at most 2.4 of 59.2 GiB per host (4%); 0.92 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-224-mobilenet.yaml. Edit that file, not this one. sha256 912d9fd44f6c7634
+# Rendered by sagefit from model-choice-224-mobilenet.yaml. Edit that file, not this one. sha256 498401ecfda13ab2
 
 name        = "model-choice-224-mobilenet"
 platform    = "dev"
@@ -18,7 +18,7 @@ max_price          = 20.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 1.86 USD in us-east-1; repeats after internal errors of AWS could add at most 3.73 USD.
+# A run costs at most 1.93 USD in us-east-1; repeats after internal errors of AWS could add at most 3.85 USD.
 attempts = [
   # 0: ml.g4dn.xlarge, at most 1 h. The cheapest that fits
   # FITS: at most 7.4 of 14.6 GiB per GPU (51%), 2.8 of 14.8 GiB per host (19%); 0.74 USD an hour in us-east-1

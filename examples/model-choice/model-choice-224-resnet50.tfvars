@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 7015617ac01569b9
+# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 e8523bbdecee94a4
 
 name        = "model-choice-224-resnet50"
 platform    = "dev"
@@ -18,7 +18,7 @@ max_price          = 20.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 9.61 USD in us-east-1; repeats after internal errors of AWS could add at most 19.23 USD.
+# A run costs at most 9.93 USD in us-east-1; repeats after internal errors of AWS could add at most 19.87 USD.
 attempts = [
   # 0: ml.g6e.xlarge, at most 1 h. The cheapest that fits
   # FITS: at most 31.2 of 44.3 GiB per GPU (70%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 ae3046bc7cdc8b2e
+# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 d616735a1516cddf
 
 name        = "model-choice-bert"
 platform    = "dev"
@@ -24,7 +24,7 @@ max_price          = 20.0
 resources = { input_mode = "File", checkpoints = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 5.99 USD in us-east-1; repeats after internal errors of AWS could add at most 11.98 USD.
+# A run costs at most 6.19 USD in us-east-1; repeats after internal errors of AWS could add at most 12.38 USD.
 attempts = [
   # 0: ml.g6.xlarge, at most 1 h. The cheapest that fits
   # FITS: at most 12.1 of 22.0 GiB per GPU (55%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1

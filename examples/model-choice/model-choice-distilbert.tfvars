@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-distilbert.yaml. Edit that file, not this one. sha256 bb0756b61b38d3e1
+# Rendered by sagefit from model-choice-distilbert.yaml. Edit that file, not this one. sha256 4d109b7b2b0acb36
 
 name        = "model-choice-distilbert"
 platform    = "dev"
@@ -24,7 +24,7 @@ max_price          = 20.0
 resources = { input_mode = "File", checkpoints = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 5.99 USD in us-east-1; repeats after internal errors of AWS could add at most 11.98 USD.
+# A run costs at most 6.19 USD in us-east-1; repeats after internal errors of AWS could add at most 12.38 USD.
 attempts = [
   # 0: ml.g6.xlarge, at most 1 h. The cheapest that fits
   # FITS: at most 7.1 of 22.0 GiB per GPU (32%), 2.7 of 14.8 GiB per host (18%); 1.13 USD an hour in us-east-1

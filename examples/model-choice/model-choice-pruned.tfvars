@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-pruned.yaml. Edit that file, not this one. sha256 3ffdd275d3a32edc
+# Rendered by sagefit from model-choice-pruned.yaml. Edit that file, not this one. sha256 1bc5bed135837e84
 
 name        = "model-choice-pruned"
 platform    = "dev"
@@ -24,7 +24,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+# A run costs at most 0.31 USD in us-east-1; repeats after internal errors of AWS could add at most 0.61 USD.
 attempts = [
   # 0: ml.m5.2xlarge, at most 10 min. The type that the job file names
   # FITS: at most 0.6 of 29.6 GiB per host (2%); 0.46 USD an hour in us-east-1

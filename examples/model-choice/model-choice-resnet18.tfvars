@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 d30e4a7531b0b899
+# Rendered by sagefit from model-choice-resnet18.yaml. Edit that file, not this one. sha256 4bf25c50c358e2e3
 
 name        = "model-choice-resnet18"
 platform    = "dev"
@@ -18,7 +18,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+# A run costs at most 0.31 USD in us-east-1; repeats after internal errors of AWS could add at most 0.61 USD.
 attempts = [
   # 0: ml.m5.2xlarge, at most 10 min. The type that the job file names
   # FITS: at most 0.8 of 29.6 GiB per host (3%); 0.46 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 aa7fd9a2e21a2baa
+# Rendered by sagefit from model-parallel.yaml. Edit that file, not this one. sha256 ce6dea4e0aa2c5b1
 
 name        = "model-parallel"
 platform    = "dev"
@@ -15,7 +15,7 @@ max_price          = 30.0
 resources = { input_mode = "File", checkpoints = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 25.96 USD in us-east-1; repeats after internal errors of AWS could add at most 51.92 USD.
+# A run costs at most 26.83 USD in us-east-1; repeats after internal errors of AWS could add at most 53.65 USD.
 attempts = [
   # 0: ml.g5.12xlarge, at most 1 h.
   # FITS: at most 11.8 of 22.0 GiB per GPU (54%), 14.8 of 177.6 GiB per host (8%); 7.09 USD an hour in us-east-1

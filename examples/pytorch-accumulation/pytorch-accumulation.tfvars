@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-accumulation.yaml. Edit that file, not this one. sha256 542451b53329bc35
+# Rendered by sagefit from pytorch-accumulation.yaml. Edit that file, not this one. sha256 e46a687d13aa3199
 
 name        = "pytorch-accumulation"
 platform    = "dev"
@@ -23,7 +23,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.04 USD in us-east-1; repeats after internal errors of AWS could add at most 0.08 USD.
+# A run costs at most 0.05 USD in us-east-1; repeats after internal errors of AWS could add at most 0.11 USD.
 attempts = [
   # 0: ml.m5.large, at most 5 min. Fewest kernels for each step, where it fits
   # FITS: at most 1.0 of 7.4 GiB per host (13%); 0.12 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 895e552b97bdad05
+# Rendered by sagefit from pytorch-mixed-precision.yaml. Edit that file, not this one. sha256 8d920528d9a41e91
 
 name        = "pytorch-mixed-precision"
 platform    = "dev"
@@ -19,7 +19,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = false, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.13 USD.
+# A run costs at most 0.09 USD in us-east-1; repeats after internal errors of AWS could add at most 0.18 USD.
 attempts = [
   # 0: ml.m5.xlarge, at most 5 min. The type that the job file names
   # FITS: at most 0.6 of 14.8 GiB per host (4%); 0.23 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from scheduled.yaml. Edit that file, not this one. sha256 ace5798133e7992c
+# Rendered by sagefit from scheduled.yaml. Edit that file, not this one. sha256 219ec2b0e27375a7
 
 name        = "scheduled"
 platform    = "dev"
@@ -22,7 +22,7 @@ schedule  = { expression = "cron(0 6 ? * MON *)", timezone = "Europe/Berlin" }
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.11 USD.
+# A run costs at most 0.07 USD in us-east-1; repeats after internal errors of AWS could add at most 0.14 USD.
 attempts = [
   # 0: ml.m5.large, at most 10 min. The cheapest that fits
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

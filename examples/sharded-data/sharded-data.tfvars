@@ -1,4 +1,4 @@
-# Rendered by sagefit from sharded-data.yaml. Edit that file, not this one. sha256 589862d599966426
+# Rendered by sagefit from sharded-data.yaml. Edit that file, not this one. sha256 d29cc0953fdbafeb
 
 name        = "sharded-data"
 platform    = "dev"
@@ -19,7 +19,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+# A run costs at most 0.30 USD in us-east-1; repeats after internal errors of AWS could add at most 0.61 USD.
 attempts = [
   # 0: 2 x ml.m5.xlarge, at most 10 min. The type that the job file names
   # FITS: at most 0.4 of 14.8 GiB per host (3%); 0.46 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from sklearn.yaml. Edit that file, not this one. sha256 0a5eccc6cf0c8651
+# Rendered by sagefit from sklearn.yaml. Edit that file, not this one. sha256 0398e90f74bb1d0f
 
 name        = "sklearn"
 platform    = "dev"
@@ -21,7 +21,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.06 USD in us-east-1; repeats after internal errors of AWS could add at most 0.11 USD.
+# A run costs at most 0.07 USD in us-east-1; repeats after internal errors of AWS could add at most 0.14 USD.
 attempts = [
   # 0: ml.m5.large, at most 10 min. The cheapest that fits
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 1794aed6f8b40939
+# Rendered by sagefit from spot-checkpoints.yaml. Edit that file, not this one. sha256 92c3377f84f90013
 
 name        = "spot-checkpoints"
 platform    = "dev"
@@ -22,7 +22,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.04 USD in us-east-1; repeats after internal errors of AWS could add at most 0.08 USD.
+# A run costs at most 0.05 USD in us-east-1; repeats after internal errors of AWS could add at most 0.09 USD.
 attempts = [
   # 0: ml.m5.large, spot, at most 10 min. Spot at up to 90 % less, as long as there is capacity
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

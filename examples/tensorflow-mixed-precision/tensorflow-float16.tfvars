@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-float16.yaml. Edit that file, not this one. sha256 88796d979186d7b2
+# Rendered by sagefit from tensorflow-float16.yaml. Edit that file, not this one. sha256 e0b962cd93eb4d8a
 
 name        = "tensorflow-float16"
 platform    = "dev"
@@ -21,7 +21,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.31 USD in us-east-1; repeats after internal errors of AWS could add at most 0.62 USD.
+# A run costs at most 0.37 USD in us-east-1; repeats after internal errors of AWS could add at most 0.75 USD.
 attempts = [
   # 0: ml.g4dn.xlarge, at most 10 min. The type that the job file names
   # FITS: at most 1.4 of 14.6 GiB per GPU (10%), 2.4 of 14.8 GiB per host (16%); 0.74 USD an hour in us-east-1

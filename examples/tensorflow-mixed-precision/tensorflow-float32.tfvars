@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-float32.yaml. Edit that file, not this one. sha256 a7f4e09b614db365
+# Rendered by sagefit from tensorflow-float32.yaml. Edit that file, not this one. sha256 bbd38483a95b02da
 
 name        = "tensorflow-float32"
 platform    = "dev"
@@ -21,7 +21,7 @@ max_price = 1.0
 resources = { input_mode = "File", checkpoints = true, network_isolation = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
+# A run costs at most 0.31 USD in us-east-1; repeats after internal errors of AWS could add at most 0.61 USD.
 attempts = [
   # 0: ml.m5.2xlarge, at most 10 min. The type that the job file names
   # FITS: at most 1.1 of 29.6 GiB per host (4%); 0.46 USD an hour in us-east-1

@@ -1,4 +1,4 @@
-# Rendered by sagefit from tensorflow-in-memory.yaml. Edit that file, not this one. sha256 8a96754c530177cc
+# Rendered by sagefit from tensorflow-in-memory.yaml. Edit that file, not this one. sha256 e3f644bdd3df209c
 
 name        = "tensorflow-in-memory"
 platform    = "dev"
@@ -18,7 +18,7 @@ max_price          = 1.0
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.20 USD in us-east-1; repeats after internal errors of AWS could add at most 0.41 USD.
+# A run costs at most 0.25 USD in us-east-1; repeats after internal errors of AWS could add at most 0.51 USD.
 attempts = [
   # 0: ml.m5.2xlarge, at most 8 min. The type that the job file names
   # FITS: at most 2.0 of 29.6 GiB per host (7%); 0.46 USD an hour in us-east-1

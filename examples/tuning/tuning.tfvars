@@ -1,4 +1,4 @@
-# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 375be8634709490f
+# Rendered by sagefit from tuning.yaml. Edit that file, not this one. sha256 a38d8a1671407e20
 
 name        = "tuning"
 platform    = "dev"
@@ -34,7 +34,7 @@ tuning = {
 resources = { input_mode = "File", checkpoints = true, poll_seconds = 1 }
 
 # A run starts with the first attempt. When one fails, `next` names the attempt for that class of failure.
-# A run costs at most 0.08 USD in us-east-1; repeats after internal errors of AWS could add at most 0.15 USD.
+# A run costs at most 0.11 USD in us-east-1; repeats after internal errors of AWS could add at most 0.21 USD.
 attempts = [
   # 0: ml.m5.large, at most 4 x 5 min. Every picture five times, moved by a pixel each way
   # FITS: at most 0.3 of 7.4 GiB per host (4%); 0.12 USD an hour in us-east-1

@@ -83,7 +83,7 @@ def test_prices_are_told_and_nothing_is_made(sagefit: Sagefit) -> None:
 def test_it_asks_and_keeps_to_the_limit(sagefit: Sagefit) -> None:
     assert "hint: answer yes, or give --yes" in sagefit("acceptance", "stop", check=REFUSED).err
     refused = sagefit("acceptance", "stop", "--limit", "0.05", "--yes", check=REFUSED).err
-    assert "the cases can cost 0.06 USD, and the limit is 0.05; nothing was begun" in refused
+    assert "the cases can cost 0.07 USD, and the limit is 0.05; nothing was begun" in refused
     assert left(sagefit) == {}
 
 

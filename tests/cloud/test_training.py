@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from cloud.aws_user import GRACE_SECONDS, Aws, statuses
+from sagefit.planning.planned import STOP_SECONDS
 
 SAVE = """
 import json, os, sys
@@ -296,6 +297,13 @@ def test_runtime_is_limited(aws: Aws) -> None:
     name = waiting_job(aws, "obey", StoppingCondition={"MaxRuntimeInSeconds": 1})
     job = aws.wait(name)
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+
+
+def test_a_job_that_does_not_listen_at_its_limit_is_billed_until_it_is_killed(aws: Aws) -> None:
+    """So a price at the time limit alone would be too low."""
+    job = aws.wait(waiting_job(aws, "ignore", StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    assert job["SecondaryStatus"] == "MaxRuntimeExceeded"
+    assert 1 + GRACE_SECONDS <= job["BillableTimeInSeconds"] <= 1 + STOP_SECONDS
 
 
 def test_nothing_of_a_job_outlives_it(aws: Aws) -> None:

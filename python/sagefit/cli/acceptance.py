@@ -34,7 +34,7 @@ def acceptance(
     prices: Annotated[
         bool, typer.Option("--prices", help="Print the cases and what each costs at most; make nothing.")
     ] = False,
-    limit: Annotated[float, typer.Option("--limit", min=0, metavar="USD", help="What all of it may cost.")] = 5.0,
+    limit: Annotated[float, typer.Option("--limit", min=0, metavar="USD", help="What all of it may cost.")] = 6.0,
     folder: Annotated[
         Path | None,
         typer.Option(

@@ -99,10 +99,14 @@ class Tuning(Fields):
         rounds = math.ceil(self.jobs / self.max_parallel_jobs)
         return min(rounds * seconds, self.max_runtime or rounds * seconds)
 
-    def trained(self, seconds: int) -> int:
-        """Seconds that the training jobs may take together when each may take ``seconds``: what is paid for."""
-        most = self.jobs * seconds
-        return min(most, self.max_parallel_jobs * self.max_runtime) if self.max_runtime else most
+    def trained(self, seconds: int, stopping: int) -> int:
+        """Seconds that the training jobs may take together: what is paid for.
+
+        Each may take ``seconds``, and as many as ``stopping`` more while it is stopped. So may those that still run
+        when the tuning job reaches its own time limit.
+        """
+        most = self.jobs * (seconds + stopping)
+        return min(most, self.max_parallel_jobs * (self.max_runtime + stopping)) if self.max_runtime else most
 
     def values(self, name: str) -> list[str]:
         """The ends of a range, or all of its categories, as a script gets them."""

@@ -1,7 +1,7 @@
 """What one run can cost at worst.
 
 The worst case assumes that AWS itself does not fail. It includes the processing steps and the most expensive path of
-attempts; every step and attempt runs to its time limit.
+attempts; every step and attempt runs to its time limit, and then until SageMaker kills it (`STOP_SECONDS`).
 A training job that ends with an internal error of AWS is repeated, at most twice for each attempt. The worst case does
 not include these repeats: with them, it would be three times the cost of even a bad run. Such errors are rare and
 mostly come before training starts, and a repeat continues from the checkpoint, so its time is not paid for again. With
@@ -28,7 +28,7 @@ def usd_per_hour(attempt: PlannedAttempt, region: str, *, packaged: bool = False
 
 
 def attempt_usd(attempt: PlannedAttempt, region: str, *, packaged: bool = False) -> float | None:
-    """What ``attempt`` costs when it runs to its limit; None when no price is known. A search costs all it may try.
+    """What ``attempt`` costs when it is stopped at its limit; None without a price. A search costs all of its trials.
 
     Spot counts in full: its saving comes as fewer billed seconds and is not promised. ``packaged`` leaves refreshed
     prices aside, as everywhere in this file: for what has to come out the same on every machine.

@@ -12,6 +12,12 @@ from sagefit.job.tuning import Tuning
 from sagefit.job.values import Hyperparameter, as_text, duration
 from sagefit.planning.choose import Candidate
 
+STOP_SECONDS = 120
+"""How long a job that SageMaker stops may still run before it is killed; it is paid for (API, StopTrainingJob).
+
+For a processing job AWS does not say how long. It counts as a training job here.
+"""
+
 
 @dataclass(frozen=True)
 class PlannedAttempt:
@@ -72,9 +78,12 @@ class PlannedAttempt:
 
     @property
     def paid_seconds(self) -> int:
-        """The most that its training jobs may train, together; each on all of its instances."""
+        """The most that its training jobs may run, together; each on all of its instances.
+
+        A job that is stopped at its time limit may go on for another 120 s, see `STOP_SECONDS`.
+        """
         seconds = self.max_runtime_seconds
-        return self.tuning.trained(seconds) if self.tuning else seconds
+        return self.tuning.trained(seconds, STOP_SECONDS) if self.tuning else seconds + STOP_SECONDS
 
     def for_terraform(self) -> dict[str, Any]:
         """The fields of a Terraform attempt; of the prediction its fullest memory, in percent of what is usable."""

@@ -109,7 +109,8 @@ class AttemptRecord:
     how often SageMaker started it again, ``lost_seconds`` is the training time after its last checkpoint if it failed
     (None: not known), ``model_is_empty`` tells that it completed and its script wrote no model, and ``growth`` says in
     words that host memory grew from checkpoint to checkpoint until it failed. ``idle`` says that its GPUs had little to
-    do and what would change that, ``filled_disk`` that a disk was nearly full.
+    do and what would change that, ``filled_disk`` that a disk was nearly full. ``host_limit_gib`` and ``gpu_limit_gib``
+    are what the peaks count against, where the recorder told it.
     """
 
     index: int
@@ -148,6 +149,8 @@ class AttemptRecord:
     filled_disk: str = ""
     created: datetime | None = None
     ended: datetime | None = None
+    host_limit_gib: float | None = None
+    gpu_limit_gib: float | None = None
 
     @property
     def lost_usd(self) -> float | None:

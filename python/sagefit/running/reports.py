@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple, cast
 
 from botocore.exceptions import ClientError
@@ -56,6 +56,16 @@ def gpu_peak_gib(reports: Sequence[Report]) -> float | None:
     sampled = [gpu.get("peak_bytes") for report in reports for gpu in report.get("gpus") or []]
     reserved = [peak.get("peak_reserved_bytes") for report in reports for peak in report.get("torch") or []]
     return _gib([*sampled, *reserved]) if sampled else None
+
+
+def host_limit_gib(reports: Sequence[Report]) -> float | None:
+    """The limit that `host_peak_gib` counts against; None when no report tells."""
+    return _limit_gib((report.get("host_memory") or {} for report in reports), "limit_bytes")
+
+
+def gpu_limit_gib(reports: Sequence[Report]) -> float | None:
+    """The memory of the fullest GPU of any host; None when no report tells."""
+    return _limit_gib((gpu for report in reports for gpu in report.get("gpus") or []), "total_bytes")
 
 
 def utilisation(reports: Sequence[Report]) -> dict[str, float]:
@@ -182,6 +192,12 @@ def _share(disk: Any) -> float:
 def gpus_per_host(reports: Sequence[Report]) -> int:
     """GPUs that the recorder saw on a host."""
     return max((len(report.get("gpus") or []) for report in reports), default=0)
+
+
+def _limit_gib(parts: Iterable[Report], key: str) -> float | None:
+    """What the fullest of ``parts`` may hold, which stands under ``key``."""
+    fullest: Report = max(parts, key=lambda part: _gib([part.get("peak_bytes")]) or 0.0, default={})
+    return _gib([fullest.get(key)])
 
 
 def _gib(sizes: Any) -> float | None:

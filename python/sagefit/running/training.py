@@ -42,6 +42,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     estimated = bool(known and known.estimated)
     types = [instances().get(each.instance_type) for each in groups or [one]]
     host_peak, gpu_peak, made = metrics.pop(PEAK_METRIC, None), None, True
+    host_limit = gpu_limit = None
     idle, filled = "", ""
     lost = metrics.get(UNSAVED_METRIC)
     # No metric has the GPU peak or what the script left, and on an image with metrics of its own none has anything.
@@ -49,6 +50,7 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
     gpus = any(each and each.gpu_count for each in types)
     if outcome and (gpus or (code and (outcome == COMPLETED or PEAK_METRIC not in defined))):
         report = read()
+        host_limit, gpu_limit = reports.host_limit_gib(report), reports.gpu_limit_gib(report)
         host_peak, gpu_peak = host_peak or reports.host_peak_gib(report), reports.gpu_peak_gib(report)
         made = reports.has_model(report)
         found = reports.idle(report)
@@ -57,7 +59,9 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         filled = filled_disk(report, types[0]) if outcome != "disk" else ""
         told = reports.lost_seconds(report, kept="CheckpointConfig" in job)
         lost = lost if told is None else told
-    growth = reports.growth(read()) if outcome == "host_memory" else ""
+    growth = ""
+    if outcome == "host_memory":
+        growth, host_limit = reports.growth(read()), reports.host_limit_gib(read())
     return AttemptRecord(
         index=attempt_index(name),
         name=job.get("Environment", {}).get("SAGEFIT_ATTEMPT", str(attempt_index(name))),
@@ -78,7 +82,9 @@ def read_training_job(name: str, region: str) -> AttemptRecord:
         estimated_usd=usd if estimated else None,
         metrics={key: value for key, value in metrics.items() if not key.startswith("sagefit:")},
         model=job.get("ModelArtifacts", {}).get("S3ModelArtifacts", "") if outcome == COMPLETED else "",
+        host_limit_gib=host_limit if host_peak is not None else None,
         gpu_peak_gib=gpu_peak,
+        gpu_limit_gib=gpu_limit if gpu_peak is not None else None,
         hyperparameters=dict(job.get("HyperParameters", {})),
         model_is_empty=outcome == COMPLETED and not made,
         lost_seconds=lost if diagnosis else None,

@@ -41,8 +41,8 @@ def ledger(record: RunRecord) -> Table:
             attempt.name,
             instance(attempt),
             outcome(attempt),
-            *([gib(attempt.gpu_peak_gib)] if gpus else []),
-            gib(attempt.host_peak_gib),
+            *([gib(attempt.gpu_peak_gib, attempt.gpu_limit_gib)] if gpus else []),
+            gib(attempt.host_peak_gib, attempt.host_limit_gib),
             billed(attempt),
             usd(attempt),
         )
@@ -116,9 +116,15 @@ def _predicted(attempt: AttemptRecord) -> str:
     return ", ".join(said + ([f"host {host:.2f} GiB"] if host is not None else []))
 
 
-def gib(value: float | None) -> str:
-    """Memory in GiB, or a dash."""
-    return "-" if value is None else f"{value:.2f}"
+def gib(value: float | None, limit: float | None = None) -> str:
+    """Memory in GiB, with its limit where that is known, or a dash.
+
+    >>> gib(0.5601, 0.5), gib(140.2, 747.3), gib(0.25), gib(None)
+    ('0.56 of 0.50', '140.20 of 747', '0.25', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value:.2f}" + ("" if limit is None else f" of {limit:.{2 if limit < 100 else 0}f}")
 
 
 def billed(job: Job) -> str:

@@ -29,6 +29,7 @@ from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
 from sagefit.planning.frontier import Way
+from sagefit.planning.planned import STOP_SECONDS
 from sagefit.size.bars import bar
 from sagefit.size.columns import Columns
 from sagefit.size.sizing import Sizing
@@ -284,7 +285,7 @@ def _worst_case(sizing: Sizing) -> str:
     longest = max(sizing.attempts, key=lambda attempt: attempt.paid_seconds).limit
     estimated = " by estimated prices" if sizing.prices_estimated else ""
     over = f"; over max_price, {limit:.2f}: a plan will be refused" if limit is not None and usd > limit else ""
-    limits = f"{sizing.region}, each attempt at most {longest}"
+    limits = f"{sizing.region}, each attempt at most {longest}, with {STOP_SECONDS} s to stop"
     limits += ", spot at the full price" if any(attempt.spot for attempt in sizing.attempts) else ""
     return f"a run costs at most {usd:.2f} USD{estimated} ({limits}){over}; {repeats_note(usd)}"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from sagefit.catalog.hardware import Instances, hourly_price
 from sagefit.documents import as_list, parsed
+from sagefit.planning.planned import STOP_SECONDS
 
 _CREATES = re.compile(r"create(Training|HyperParameterTuning|Processing|Transform|AutoML)", re.IGNORECASE)
 _TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9]+")
@@ -59,10 +60,16 @@ _PROTECTS = {
 
 @dataclass(frozen=True)
 class Unit:
-    """Instances that a request, or a row of data for one, asks for, and how long they may run."""
+    """Instances that a request, or a row of data for one, asks for, and how long each of its ``jobs`` may run."""
 
     instances: Instances
     seconds: int = _DEFAULT_SECONDS
+    jobs: int = 1
+
+    @property
+    def paid_seconds(self) -> int:
+        """The most that its jobs may run together, while they are stopped included."""
+        return self.jobs * (self.seconds + STOP_SECONDS)
 
 
 @dataclass
@@ -98,7 +105,7 @@ class Asked:
         prices = [(unit, hourly_price((unit.instances,), region, packaged=True)) for unit in self.units]
         if any(price is None for _, price in prices):
             return None
-        return sum(price.usd_per_hour * unit.seconds / 3600 for unit, price in prices if price)
+        return sum(price.usd_per_hour * unit.paid_seconds / 3600 for unit, price in prices if price)
 
 
 def asked(definition: Any, inputs: Iterable[Any] = ()) -> Asked:
@@ -163,7 +170,7 @@ class _Reader:
             found.units += [Unit(each, max(limits)) for each in instances]
             instances, limits = [], []
         if trials := _trials(node):
-            found.units[known:] = [replace(unit, seconds=unit.seconds * trials) for unit in found.units[known:]]
+            found.units[known:] = [replace(unit, jobs=unit.jobs * trials) for unit in found.units[known:]]
         return instances, limits
 
     def _state(self, machine: dict[str, Any], name: str, path: _Path) -> _Read:
