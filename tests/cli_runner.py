@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import preloaded
 from sagefit.paths import ROOT
 
 
@@ -37,14 +38,15 @@ class Sagefit:
         *args: str | Path,
         check: int | None = 0,
         cwd: Path = ROOT,
-        program: Sequence[str | Path] = ("-m", "sagefit"),
+        program: Sequence[str | Path] = (),
         **environment: str,
     ) -> Done:
         """Run it; ``check`` is the exit code that is expected, None for any. ``program`` is what Python runs."""
+        settings = self.environment | environment
         done = subprocess.run(
-            [sys.executable, *map(str, (*program, *args))],
+            [sys.executable, *map(str, (*(program or preloaded.program(settings)), *args))],
             cwd=cwd,
-            env=self.environment | environment,
+            env=settings,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,

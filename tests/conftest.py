@@ -13,6 +13,7 @@ from limits import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa
 pytest_plugins = [
     "browser",
     "levels",
+    "preloaded",
     "changed",
     "second_try",
     "terraform_starts",

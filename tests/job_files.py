@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,10 @@ AUTO: dict[str, Any] = {
 
 def changed(job: dict[str, Any], changes: dict[str, Any] | None) -> dict[str, Any]:
     """A copy of ``job`` with ``changes`` at dotted paths; None removes a field."""
-    copy: dict[str, Any] = yaml.safe_load(yaml.safe_dump(job))
+    own = copy.deepcopy(job)
     for path, value in (changes or {}).items():
         *parents, last = path.split(".")
-        place: Any = copy
+        place: Any = own
         for part in parents:
             place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
         if value is None:
@@ -85,7 +86,7 @@ def changed(job: dict[str, Any], changes: dict[str, Any] | None) -> dict[str, An
             place[int(last)] = value
         else:
             place[last] = value
-    return copy
+    return own
 
 
 def auto_job(changes: dict[str, Any] | None = None) -> Job:

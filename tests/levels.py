@@ -25,18 +25,28 @@ LEVELS = ("fast", "usual", "full")
 NOT_FAST = (
     "acceptance/test_suite.py",
     *("aws/test_ledger.py", "aws/test_permissions.py", "aws/test_policies.py", "cloud/", "consumer/"),
-    *("corpus/test_choice_rules.py", "docs/test_cloud_page.py", "docs/test_hcl.py"),
+    *("corpus/test_choice_rules.py", "corpus/test_corpus.py::test_the_page_is_up_to_date"),
+    *("docs/test_cloud_page.py", "docs/test_hcl.py", "doctor/"),
     *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "interruptions/"),
+    *(
+        f"launcher/test_launcher_{what}.py"
+        for what in (
+            *("console", "failures", "gpus", "growth", "kernel", "network", "run", "shared_memory", "stop", "torch"),
+            "torchrun",
+        )
+    ),
     *("memory/test_accuracy_page.py", "memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/"),
     *("review/test_actions.py", "review/test_cli.py", "review/test_corpus.py", "review/test_scan.py"),
     *("review/test_scope_groups.py", "review/test_secrets.py", "scenarios/", "security/"),
     *("test_attached_providers.py", "test_distributed_examples.py"),
-    *("test_levels.py::test_starts_of_terraform_are_counted", "test_limits.py", "test_locks.py"),
+    *("test_limits.py", "test_locks.py"),
     *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
     *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
     *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_two_rule_books.py"),
     *("test_watch.py", "upgrade/"),
     "test_uploads.py::test_a_platform_allows_folders",
+    # Tests of the suite itself, which start sessions of it.
+    *("test_changed.py", "test_levels.py", "test_own_environment.py", "test_preloaded.py", "test_unchanged.py"),
 )
 _DURATIONS = Path(__file__).with_name("durations.json")
 _SHORT = 2.0  # seconds; what takes less is not kept

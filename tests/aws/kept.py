@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml_tables
 
 PLANS = Path(__file__).parents[1] / "plans"
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -44,7 +44,7 @@ def plans() -> dict[str, dict[str, Any]]:
     """Complete plans and inventories by name."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in (PLANS / "__snapshots__").rglob("*.json")}
     cases = {
-        str(path.relative_to(PLANS / "cases").with_suffix("")): json.dumps(yaml.safe_load(path.read_text("utf-8")))
+        str(path.relative_to(PLANS / "cases").with_suffix("")): json.dumps(yaml_tables.read(path))
         for path in (PLANS / "cases").rglob("*.yaml")
     }
     return {name: json.loads(_placed(text)) for name, text in {**texts, **cases}.items()}

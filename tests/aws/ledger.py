@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
+import yaml_tables
 from aws.bases import definition, fresh, policy
 
 LEDGER = Path(__file__).with_name("rules.yaml")
@@ -64,7 +64,7 @@ class Row(Asked):
 @cache
 def rows() -> list[Row]:
     """All rules."""
-    return [Row.model_validate(row) for row in yaml.safe_load(LEDGER.read_text(encoding="utf-8"))]
+    return [Row.model_validate(row) for row in yaml_tables.read(LEDGER)]
 
 
 def _made(value: Any) -> Any:

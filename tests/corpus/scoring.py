@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+import yaml_tables
 from sagefit.failures import Diagnosis, diagnose, table
 from sagefit_launcher.patterns import CREATE_ERROR, REASON, first
 
@@ -97,7 +96,7 @@ def told_by_rules(reason: str) -> str:
 @lru_cache(maxsize=len(SPLITS))
 def load(split: str) -> tuple[Text, ...]:
     """The texts of one part."""
-    return tuple(as_text(row) for row in yaml.safe_load((HERE / f"{split}.yaml").read_text(encoding="utf-8")))
+    return tuple(as_text(row) for row in yaml_tables.read(HERE / f"{split}.yaml"))
 
 
 @dataclass(frozen=True)

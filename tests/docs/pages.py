@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -76,6 +77,7 @@ def pages() -> list[Path]:
     return [ROOT / name for name in names if "/tests/" not in f"/{name}" and (ROOT / name).is_file()]
 
 
+@cache
 def tokens(page: Path) -> list[Token]:
     """The page as a list of CommonMark's tokens, with tables."""
     return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))

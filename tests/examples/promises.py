@@ -7,14 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+import yaml_tables
 from sagefit.examples import Example, Result, Step, all_examples
 from sagefit.examples.result import COMPLETED
 
 EXAMPLES = {example.name: example for example in all_examples()}
 RUNNABLE = {name: example for name, example in EXAMPLES.items() if not example.planned_only}
-PROMISED: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "expected.yaml").read_text("utf-8"))
+PROMISED: dict[str, dict[str, Any]] = yaml_tables.read(Path(__file__).parent / "expected.yaml")
 TESTED = {name: example for name, example in RUNNABLE.items() if not PROMISED.get(name, {}).get("only_compared")}
 
 

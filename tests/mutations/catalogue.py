@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+import yaml_tables
 
 _FILE = Path(__file__).with_name("mutations.yaml")
 _BLOCK = re.compile(r'^(variable|resource|data|output|check) ((?:"\w+" ?)+)\{$', re.MULTILINE)
@@ -52,4 +52,4 @@ def _indent(match: re.Match[str]) -> int:
 
 def load() -> list[Mutation]:
     """Read all mutations."""
-    return [Mutation(**entry) for entry in yaml.safe_load(_FILE.read_text(encoding="utf-8"))]
+    return [Mutation(**entry) for entry in yaml_tables.read(_FILE)]

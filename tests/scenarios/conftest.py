@@ -15,11 +15,12 @@ import boto3
 import pytest
 import yaml
 
+import yaml_tables
 from cli_runner import Sagefit
 
 HERE = Path(__file__).parent
 IMAGES = "arn:aws:ecr:us-east-1:123456789012:repository/python"  # of the jobs here
-TABLE: dict[str, Any] = yaml.safe_load((HERE / "scenarios.yaml").read_text(encoding="utf-8"))
+TABLE: dict[str, Any] = yaml_tables.read(HERE / "scenarios.yaml")
 SCENARIOS: list[dict[str, Any]] = TABLE["scenarios"]
 JOBS = ("rich", "bare", "pool")
 # Dates in the names of runs whose training jobs fail without a word, with words that leave

@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
+import yaml_tables
 from sagefit.catalog.prices import price
 from scenarios.conftest import HERE, Cloud
 from scenarios.hard_runs import lines
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
-TROUBLES: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "troubles.yaml").read_text(encoding="utf-8"))
+TROUBLES: dict[str, dict[str, Any]] = yaml_tables.read(HERE / "troubles.yaml")
 GOES_ON = {"gpu_memory", "host_memory", "shared_memory", "disk", "internal"}  # the edges of jobs/odd.yaml
 AT_ONCE = 4
 TEST = "tests/scenarios/test_troubles.py::test_a_script_goes_wrong"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
-import yaml
 
+import yaml_tables
 from sagefit.cli import app
 from sagefit.console import print_error
 from sagefit.errors import DOES_NOT_FIT, DONE, INVALID, SagefitError
@@ -71,7 +71,7 @@ class Answer:
 @cache
 def slips() -> tuple[Slip, ...]:
     """All rows, in the order of the files."""
-    files = [yaml.safe_load(path.read_text("utf-8")) for path in sorted(HERE.glob("*.yaml"))]
+    files = [yaml_tables.read(path) for path in sorted(HERE.glob("*.yaml"))]
     return tuple(_slip(row) for rows in files for row in rows)
 
 

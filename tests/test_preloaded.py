@@ -1,0 +1,109 @@
+"""A command that is forked does what one that is started does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import preloaded
+from cli_runner import Sagefit
+from sagefit.paths import ROOT
+
+QUICKSTART = str(ROOT / "jobs" / "quickstart.yaml")
+STARTED = ("-m", "sagefit")
+# Of each variable that is read while the libraries are imported: who reads it.
+READ = r"""
+import importlib, json, os, sys
+sys.path.insert(0, sys.argv[1])
+import preloaded_server
+read, own = [], type(os.environ).__getitem__
+def noted(self, name):
+    read.append(name)
+    return own(self, name)
+type(os.environ).__getitem__ = noted
+for name in (*preloaded_server.LIBRARIES, *preloaded_server.ROOMS):
+    importlib.import_module(name)
+print(json.dumps(sorted(set(read))))
+"""
+
+
+@pytest.fixture
+def sagefit(tmp_path: Path) -> Sagefit:
+    return Sagefit(tmp_path / "home")
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (["-h"], {}),
+        (["size", QUICKSTART], {"COLUMNS": "70"}),
+        (["size", QUICKSTART, "--json"], {"AWS_REGION": "eu-west-1"}),
+        (["size", "nowhere.yaml"], {}),
+        (["sise"], {}),
+        (["cloud", "status"], {}),
+        (["diagnose", "-"], {}),
+    ],
+    ids=" ".join,
+)
+def test_it_says_the_same(sagefit: Sagefit, words: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    assert preloaded.program(sagefit.environment) != list(STARTED)
+    forked = sagefit(*words, check=None, cwd=tmp_path, **environment)
+    assert forked == sagefit(*words, check=None, cwd=tmp_path, program=STARTED, **environment)
+
+
+def test_what_the_interpreter_reads_is_given_to_a_process_of_its_own(sagefit: Sagefit) -> None:
+    for name in ("PYTHONUTF8", "LC_ALL", "HOME", "COV_CORE_SOURCE"):
+        assert preloaded.program(sagefit.environment | {name: "1"}) == list(STARTED)
+    assert preloaded.program(sagefit.environment | {"COLUMNS": "1"}) == preloaded.program(sagefit.environment)
+
+
+def test_what_is_imported_before_reads_nothing_that_a_test_could_set() -> None:
+    command = [sys.executable, "-c", READ, str(Path(preloaded.__file__).parent)]
+    read = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    assert [name for name in read if not name.startswith(preloaded.READ_BEFORE)] == []
+
+
+@pytest.fixture
+def waiting(sagefit: Sagefit, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A command that reads until its standard input ends, and the server that has forked it."""
+    with preloaded.server() as (place, server):
+        monkeypatch.setenv(preloaded.SOCKET, place)
+        command = [sys.executable, *preloaded.program(sagefit.environment), "diagnose", "-"]
+        with subprocess.Popen(command, env=sagefit.environment, stdin=subprocess.PIPE) as asking:
+            yield asking, server
+            asking.kill()
+
+
+def forks(server: int) -> list[psutil.Process]:
+    """Of each command the process that waits for it, and its own."""
+    return psutil.Process(server).children(recursive=True)
+
+
+def command_of(server: int) -> int:
+    """The only command."""
+    while not (found := [each for each in forks(server) if each.ppid() != server]):
+        time.sleep(0.05)
+    return found[0].pid
+
+
+def test_whoever_is_gone_takes_the_command_with_it(waiting: tuple[subprocess.Popen[bytes], int]) -> None:
+    asking, server = waiting
+    command_of(server)
+    asking.kill()
+    while forks(server):
+        time.sleep(0.05)
+
+
+def test_a_signal_that_ended_the_command_is_told(waiting: tuple[subprocess.Popen[bytes], int]) -> None:
+    asking, server = waiting
+    os.kill(command_of(server), signal.SIGKILL)
+    assert asking.wait() == -signal.SIGKILL
