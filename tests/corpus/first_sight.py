@@ -2,12 +2,15 @@
 
 ``PYTHONPATH=tests python -m corpus.first_sight FILE ROUND`` reads one JSON object a line (``class``, ``acceptable``,
 ``source``, ``log``, ``reason``, ``exit_code``) and appends the texts to ``others.yaml``. The two answers of that moment
-stay there for good: of ``diagnose``, and of the state machine by itself.
+stay there for good: of ``diagnose``, and of the state machine by itself. What is kept of a text has other names and
+numbers than what somebody printed once; it is answered alike.
 """
 
 from __future__ import annotations
 
 import json
+import random
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -25,6 +28,11 @@ _FOLDERS = {
     f"/opt/{'anaconda'}": "/usr/local/anaconda",
     f"/opt/{'envs'}": "/usr/local/envs",
 }
+_PEOPLE = ("user", "ada", "someone")
+_PERSON = re.compile(r"((?:/home/|/Users/|[A-Z]:\\Users\\|/mnt/|/data/|/envs/|\\envs\\|/scratch/))[\w.-]+")
+# Sizes, addresses, times and process ids; what has less than four digits may be a code that means something.
+_NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])|(?<=0x)[0-9a-f]{6,}|(?<=\.)\d{4,}(?!\w)")
+_TRIES = 9
 
 
 def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
@@ -32,18 +40,42 @@ def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
     kept: dict[str, Any] = {"class": row["class"], "source": row["source"], "batch": number}
     if row.get("acceptable"):
         kept["acceptable"] = row["acceptable"]
-    for field in ("reason", "log", "exit_code"):
-        if row.get(field) is not None:
-            kept[field] = _without_folders(row[field]) if isinstance(row[field], str) else row[field]
+    kept |= {field: row[field] for field in ("reason", "log", "exit_code") if row.get(field) is not None}
+    first = _answers(kept)
+    altered = next(
+        filter(lambda other: _answers(other) == first, (_altered(kept, seed) for seed in range(_TRIES))), None
+    )
+    if altered is None:
+        raise ValueError(f"{row['source']}: with other names and numbers it is answered otherwise; change it by hand")
+    return altered | {"first": first}
+
+
+def _answers(kept: dict[str, Any]) -> dict[str, str]:
     text = as_text(kept)
-    kept["first"] = {"diagnose": text.diagnosis().failure_class, "machine": by_itself(text)}
-    return kept
+    return {"diagnose": text.diagnosis().failure_class, "machine": by_itself(text)}
 
 
-def _without_folders(text: str) -> str:
-    for folder, instead in _FOLDERS.items():
-        text = text.replace(folder, instead)
-    return text
+def _altered(kept: dict[str, Any], seed: int) -> dict[str, Any]:
+    """A text with other names and numbers, the same name or number by the same other one."""
+    drawn = random.Random(f"{kept['source']}{seed}")
+    others: dict[str, str] = {}
+
+    def other(found: re.Match[str]) -> str:
+        number = found.group()
+        if number not in others:
+            others[number] = number[0] + "".join(drawn.choice("123456789") for _ in number[1:])
+        return others[number]
+
+    def changed(text: str) -> str:
+        for folder, instead in _FOLDERS.items():
+            text = text.replace(folder, instead)
+        text = _PERSON.sub(lambda found: f"{found.group(1)}{_PEOPLE[seed % len(_PEOPLE)]}", text)
+        return _NUMBER.sub(other, text)
+
+    return {
+        key: changed(value) if key in ("reason", "log") and isinstance(value, str) else value
+        for key, value in kept.items()
+    }
 
 
 def main() -> None:
