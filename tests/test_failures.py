@@ -29,6 +29,7 @@ from sagefit.failures import (
 from sagefit.job.processing_model import Step, StepInput, StepResources
 from sagefit.job.values import Code
 from sagefit_launcher import patterns, verdict
+from sagefit_launcher.last_words import last_words
 from sagefit_launcher.patterns import (
     CREATE_ERROR,
     ECHO,
@@ -37,6 +38,7 @@ from sagefit_launcher.patterns import (
     LINE,
     LOG,
     SECONDARY_STATUS,
+    SUMMARY,
     TRACEBACK,
     WEAK,
     Pattern,
@@ -44,7 +46,12 @@ from sagefit_launcher.patterns import (
 
 EXAMPLES = [(row, example) for row in table() for example in row.examples]
 TEXTS = (FAILURE_REASON, CREATE_ERROR, SECONDARY_STATUS, LOG, LINE)  # kinds that diagnose takes one by one
-NAMES = {FAILURE_REASON: "failure_reason", CREATE_ERROR: "create_error", SECONDARY_STATUS: "secondary_status"}
+NAMES = {
+    FAILURE_REASON: "failure_reason",
+    SUMMARY: "failure_reason",
+    CREATE_ERROR: "create_error",
+    SECONDARY_STATUS: "secondary_status",
+}
 
 
 def of(*kinds: str) -> pytest.MarkDecorator:
@@ -58,7 +65,7 @@ def known(where: str, text: str) -> dict[str, Any]:
     return {NAMES[where]: text} if where in NAMES else {"log": text.splitlines()}
 
 
-@of(*TEXTS)
+@of(*TEXTS, SUMMARY)
 def test_every_example_is_told_by_its_own_row(row: Pattern, example: str) -> None:
     diagnosis = diagnose(**known(row.where, example))
     assert (diagnosis.failure_class, diagnosis.pattern) == (row.failure_class, row.glob)
@@ -88,6 +95,14 @@ def test_an_echo_leaves_the_word_to_what_was_before(row: Pattern, example: str) 
     assert diagnose(log=["all is well", example]).failure_class == "code"
 
 
+@of(SUMMARY)
+def test_words_of_a_reason_are_not_asked_of_a_line(row: Pattern, example: str) -> None:
+    """In a log they may be advice, or survived: there the vocabulary reads the whole sentence."""
+    assert row.confidence == WEAK
+    match, _ = last_words(table(), ["epoch 1", example])
+    assert match is None or match.pattern.where != SUMMARY
+
+
 @of(LOG, LINE, FAILURE_REASON)
 def test_the_launcher_tells_the_same(row: Pattern, example: str) -> None:
     assert verdict.last_words(example.splitlines())[0] == diagnose(log=example.splitlines()).failure_class
@@ -95,7 +110,7 @@ def test_the_launcher_tells_the_same(row: Pattern, example: str) -> None:
         assert verdict.last_words([example])[0] == row.failure_class
 
 
-@of(*TEXTS, EXCEPTION, TRACEBACK, ECHO)
+@of(*TEXTS, SUMMARY, EXCEPTION, TRACEBACK, ECHO)
 def test_globs_mean_the_same_to_the_state_machine(row: Pattern, example: str) -> None:
     """The embedded cloud's interpreter matches with fnmatch, to which more than ``*`` is special."""
     assert not set(row.glob) & set("?[]\\")
@@ -129,7 +144,7 @@ def test_a_glob(glob: str, text: str, matches: bool) -> None:
 def test_the_table_is_complete() -> None:
     assert set(REMEDIES) == set(CLASSES)
     assert {row.failure_class for row in table()} == set(CLASSES)
-    assert {row.where for row in table()} == {*TEXTS, EXCEPTION, TRACEBACK, ECHO}
+    assert {row.where for row in table()} == {*TEXTS, SUMMARY, EXCEPTION, TRACEBACK, ECHO}
     assert {row.confidence for row in table()} == {"A", "B", WEAK}
     assert all(row.source and row.examples for row in table())
     keys = [(row.where, row.glob) for row in table()]

@@ -35,7 +35,7 @@ locals {
     for kind, places in {
       create_error     = ["create_error"]
       secondary_status = ["secondary_status"]
-      failure_reason   = ["failure_reason", "line"]
+      failure_reason   = ["failure_reason", "line", "reason"]
     } : kind => [for p in local._table : { class = p.class, glob = p.glob } if contains(places, p.where)]
   }
 

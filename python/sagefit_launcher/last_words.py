@@ -38,8 +38,8 @@ _OF_THE_CODE = re.compile(
 _PATH = re.compile(r"(?:[a-z_]\w{0,80}\.){2,12}\w{0,80}")  # of a module, and perhaps the begin of a name in it
 _OVER = re.compile(r"\btraining (?:has )?(?:finished|completed?|done)\b|\bfinished training\b", re.IGNORECASE)
 _SURVIVED = re.compile(
-    r"\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying|retry with"
-    r"|trying (?:half|again|with)"
+    r"(?<!\bnot )(?<!\bno )\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying"
+    r"|retry with|trying (?:half|again|with)"
     r"|falling back|fall back|(?<!try )(?<!or )(?<!by )(?<!consider )(?:halving|reducing|lowering|decreasing)"
     r"|not a failure)\b",
     re.IGNORECASE,
@@ -223,7 +223,7 @@ def _meant(lines: Sequence[Line], number: int, talk: int) -> Match | None:
 def _finer(match: Match, lines: Sequence[Line], number: int) -> Match:
     """A loose pattern's match that says memory: the words around it may say which."""
     line = lines[number]
-    meant = vocabulary.told(line.text, line.source, _said_before(lines, number))
+    meant = vocabulary.told(line.text, line.source, [*_said_before(lines, number), *_said_after(lines, number)])
     if meant is None or meant.pattern.failure_class not in ("gpu_memory", "shared_memory"):
         return match
     return match._replace(pattern=match.pattern._replace(failure_class=meant.pattern.failure_class))
@@ -231,6 +231,10 @@ def _finer(match: Match, lines: Sequence[Line], number: int) -> Match:
 
 def _said_before(lines: Sequence[Line], number: int) -> list[str]:
     return [line.text for line in reversed(lines[max(0, number - NEAR) : number])]
+
+
+def _said_after(lines: Sequence[Line], number: int) -> list[str]:
+    return [line.text for line in lines[number + 1 : number + 1 + NEAR]]
 
 
 def _is_fatal(line: Line, talk: int) -> bool:

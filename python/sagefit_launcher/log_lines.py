@@ -44,6 +44,7 @@ _EXCEPTION = re.compile(
 )
 
 
+_RAISED = re.compile(r"raise ([A-Za-z_][\w.]{0,120})\(f?([\"'])(.{1,400})\2\)(?: from \w{1,80})?")
 _METRICS = re.compile(r"\[sagefit\] (?:\w+=[\d.]+(?: (?=\w+=[\d.]))?)+")  # a line of the launcher
 # Ranks that share a pipe: one's exception may be broken off by another's before its message.
 _UNSAID = re.compile(r"(?:^|[\W_])(?:\w{1,80}\.){0,12}[A-Z]\w{0,80}(?:Error|Exception|Interrupt)$")
@@ -62,6 +63,7 @@ class Line(NamedTuple):
 def read(log: Sequence[str]) -> Iterator[Line]:
     """The lines that count at the end of ``log``, in order."""
     frames: dict[str, tuple[int, str]] = {}  # the traceback that each process is in: its indent, its last source line
+    who = ""
     for raw in _split(log):
         at = _end_of_prefixes(raw)
         text = raw[at:]
@@ -89,6 +91,9 @@ def read(log: Sequence[str]) -> Iterator[Line]:
             yield Line(EXCEPTION, text, raw, source)
         elif not _DRAWN.match(raw):
             yield Line(EXCEPTION if _EXCEPTION.match(text) else TEXT, text, raw, indent=indent)
+    _, source = frames.get(who, (0, ""))
+    if found := _RAISED.fullmatch(source):  # the text ends within a traceback: its last frame says what is raised
+        yield Line(EXCEPTION, f"{found.group(1)}: {found.group(3)}", source, source)
 
 
 def plain(line: str) -> str:

@@ -17,7 +17,8 @@ LINE = "line"  # one line of a log, and clear enough to count in a failure reaso
 EXCEPTION = "exception"
 TRACEBACK = "traceback"
 ECHO = "echo"
-REASON = (FAILURE_REASON, LINE)  # what is asked of a failure reason, by the state machine too
+SUMMARY = "reason"  # words of a failure reason; the words of a log's line are the vocabulary's
+REASON = (FAILURE_REASON, LINE, SUMMARY)  # what is asked of a failure reason, by the state machine too
 WEAK = "C"  # the confidence of a pattern that makes room for whatever says more
 
 

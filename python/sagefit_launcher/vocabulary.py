@@ -29,7 +29,7 @@ _CANNOT = _any(
     r"can ?not|can't|could ?n[o']t|could not|did(?: not|n't)|unable to|(?:was|is|were|are) not able to",
     r"fail(?:ed|s|ure|ing)? (?:to|in|on|at|when|while)|errors? (?:when|while|in|on|trying to|during|for)",
 )
-_ALLOCATE = _any(r"(?:re|m|c|de)?alloc(?:ate|ating|ation)?|\w*malloc|\w*mem_?alloc\w*|mmap|reserve|commit")
+_ALLOCATE = _any(r"(?:re|m|c|de)?alloc(?:ate|ating|ation)?|\w*malloc|\w*mem(?:ory)?_?alloc\w*|mmap|reserve|commit")
 _LACKS = re.compile(
     _any(
         # Out of it.
@@ -59,10 +59,11 @@ _LACKS = re.compile(
         rf"\b{_RAM} .{{0,40}}?\b(?:could not|cannot) be (?:allocated|reserved|mapped)",
         r"(?<![a-z])(?:re|m|c|de)?alloc\w*:?(?: \(?:{0,2}\d[\w.]*\)?| \w+){0,8} (?:fail(?:ed|ure|s)?|error|denied"
         r"|not possible)\b",
-        r"\b\w*(?:malloc|calloc|memalign|mem_?alloc|mmap)\w*(?:\(.{0,40}?\))?:? (?:\w+ ){0,3}"
+        r"\b\w*(?:malloc|calloc|memalign|mem(?:ory)?_?alloc|mmap)\w*(?:\(.{0,40}?\))?:? (?:\w+ ){0,3}"
         r"(?:fail(?:ed|ure|s)?|error|returned (?:null|nil|-1|enomem))\b",
         r"(?<![a-z])alloc(?:ation)?[ _]?(?:error|failed|failure)\b",
-        r"\bbad_?alloc|\bbad[ _]allocation|\b(?:\w*[._])?memoryerror\b|\benomem\b|\berrno:? ?12\b|\bos error 12\b",
+        r"\bbad_?alloc|\bbad[ _]allocation|\b(?:\w*[._])?memoryerror\b|\benomem\b",
+        r"\berrno[ :=]{0,3}12\b|\bos error 12\b",
         # Ended for it.
         rf"\b(?:kill|evict|terminat|abort)\w* .{{0,60}}\b(?:low|exceed|excessive|high|out of|over"
         rf"|limit).{{0,20}}{_RAM}",
@@ -101,12 +102,13 @@ _OF_A_KNOB = re.compile(r"\W{0,3}(?:mode|support|guard|check|option|detection|fl
 
 _GPU = re.compile(
     r"cuda|gpu|vram|hbm|\bhip|rocm|cudnn|cublas|cufft|cusolver|cusparse|cupy|nccl|rccl|\bcu_?mem|\.cuh?\b|thrust"
+    r"|rmm/mr/device|\b(?:cu|rt|aclrt|cnrt|musa|ze|sycl)_?(?:mem|malloc)"
     r"|get_temporary_buffer|\brmm\b|\bxla\b|jaxlib|resource[ _]?exhausted|bfc_a|\btpu|neuron|\bnrt|\bmps\b"
     r"|mtlbuffer|\bmetal\b"
     r"|\bxpu|\bnpu|\bhpu|devmem|synhelper"
     r"|\bdcu\b|\bmlu\b|ascend|vulkan|opencl|sycl|level[-_ ]zero|tensorrt|\btrt\b|\bacl\b"
     r"|optix|kv[ _-]?cache"
-    r"|_device_|device[ _]memory|on (?:the )?device|\bdevice:? ?\d|\bworkspace|显存|顯存"
+    r"|_device_|device[ _]memory|on (?:the )?device|\bdevice(?:_?id)?[:=]? ?\d|\bworkspace|显存|顯存"
 )
 _HOST = re.compile(
     r"(?:cpu|host|system|main|physical|java|jvm|node|container|pod|worker)[ _](?:memory|ram|alloc)"
@@ -117,9 +119,11 @@ _CERTAINLY_GPU = re.compile(r"cuda error|cuda out of memory|cudamalloc")
 _ON_CARD = re.compile(r"\.cuda\(|\.to\(['\"]?(?:self\.)?(?:cuda|device|gpu)|torch\.cuda|cupy|device=['\"]?cuda")
 
 _SHARED = re.compile(r"/dev/shm|\bshared[ _-]?memory|\bshm(?:_open|get|at|em)?\b|\bshmem|</torch_|/psm_")  # noqa: S108
+_SHARED_BY_FILES = re.compile(r"/dev/shm|shm[-_](?:size|open)|shmget")  # noqa: S108
 _SHARED_ON_GPU = re.compile(r"per block|per sm\b|hardware limit|triton|kernel|dynamic|num_stages|block size|smem|ptxas")
 _SHARED_FAILS = re.compile(
-    rf"{_CANNOT} (?:\w+ ){{0,3}}?(?:creat|open|attach|alloc|resiz|extend|map|writ|mmap|truncat)|bus error|too small"
+    rf"{_CANNOT} (?:\w+ ){{0,3}}?(?:creat|open|attach|alloc|resiz|extend|map|writ|mmap|truncat|initiali[sz])"
+    r"|bus error|too small|\bexceed"
     r"|(?:creat|open|attach|allocat|extend|truncat|mapp?)\w* .{0,40}fail|(?:shm_open|shmget|shmat"
     r"|ftruncate)\w* .{0,20}(?:fail|error)"
     r"|fail\w* .{0,20}(?:shm_open|shmget|shmat)|not enough|insufficient|no space|is full|exhaust|ran out|out of"
@@ -135,13 +139,14 @@ _FULL = re.compile(
     r"|\bspace left\b|\bspace (?:on \S+ )?(?:is )?(?:exhausted|insufficient)\b|\bstoragefull\b|\bdisk ?quota\b"
     r"|\b(?:disk|disc|volume|file ?system|partition|storage|device|drive|/tmp)(?: /\S+)? (?:is |was |are "
     r"|got )?(?:full\b|exhausted)"
-    r"|\benospc\b|\bedquot\b|\berrno:? ?(?:28|122)\b|\bos error (?:28|122)\b|\bquota\b.{0,30}\b(?:disk|inodes?"
+    r"|\benospc\b|\bedquot\b|\berrno[ :=]{0,3}(?:28|122)\b|\bos error (?:28|122)\b|\bquota\b.{0,30}\b(?:disk|inodes?"
     r"|file ?system|home)\b"
     r"|(?:disk|storage) (?:\w+ ){0,3}(?:exceed|exhaust|not enough|insufficient)|exceed\w* (?:\w+ ){0,4}(?:disk"
     r"|storage|ephemeral)"
 )
 _NOT_DISK = re.compile(
     r"(?:memory|address|swap|heap|search|action|color|name|parameter)[ _]?space|workspace|storage class"
+    r"|\bspace: expected \d"  # of a buffer
 )
 
 _MISSING = _any(
@@ -153,15 +158,33 @@ _INPUT = _any(
     r"/opt/ml/input/data|s3://|\bs3 (?:key|object|prefix|uri|bucket)|sm_channel|(?:head|get)object",
     r"\b(?:input|data|train|training|validation|test) channel\b",
 )
+_FORMATS = _any(
+    r"gz(?:ip(?:ped)?)?|zip|tar|7z|bz2|bzip2|xz|zstd|lz4|hdf5|parquet|arrow|feather|avro|orc|npy|npz|pickle|csv|json",
+    r"png|jpe?g|gif|tiff?|webp|image|wav|flac|mp3|mp4|audio|video|tfrecord|recordio|safetensors|checkpoint|archive",
+)
+_DAMAGED = _any(
+    rf"\bnot an? (?:valid |recogni[sz]ed |proper )?{_FORMATS}\b(?! ?(?:object|string|array|dict|list|tensor))",
+    r"\b(?:unexpected|premature) (?:eof|end[ -]of[ -](?:file|data|stream|archive))\b.{0,20}"
+    r"(?:$|archive|data|stream|read)",
+    r"\binvalid compressed data|\bcompressed (?:file|data) (?:ended|is corrupt|is damaged)|\bcrc (?:error|mismatch"
+    r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
+    rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
+    r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|checkpoint)s? (?:is|are|was|seems|appears"
+    r"|may be)?(?: to be)? ?(?:corrupt|damaged|truncated)|\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image"
+    r"|shard|data\b|jpeg|block)",
+)
+# Other things than data that are damaged, or end too early.
+_NOT_DATA = re.compile(r"syntax|heap|stack|memory|connection|response|http|while parsing|chunked|socket|rpc")
 _REFUSED = _any(
     r"permission denied|access (?:is )?denied|accessdenied|(?:un|not )authori[sz]ed|forbidden|\(403\)",
+    r"accesscontrolexception",
     r"(?:unable|not|failed|cannot) (?:able )?(?:to )?assume|operation not permitted",
     r"(?:not permitted|unable) to perform|lacks? (?:\w+ ){0,3}permission",
-    r"not have (?:\w+ ){0,4}(?:permission|access|privilege)",
+    r"not have (?:[\w.:/-]+ ){0,4}(?:permission|access|privilege)",
 )
 _GUARDED = _any(
     r"/opt/ml/(?!code)|s3://|\b(?:s3|iam|aws|kms|ecr|role)\b|arn:aws|bucket|botocore|when calling the"
-    r"|credential|registry",
+    r"|credential|registry|service ?account|\buser[ =:]|\bapi group|cloud storage|hdfs|hadoop",
 )
 _CREDENTIALS = _any(
     r"\b(?:no|invalid|expired|missing|partial|bad|incorrect)\b(?: \w+){0,3} (?:credentials?|security token|access key)",
@@ -169,12 +192,14 @@ _CREDENTIALS = _any(
     r"credentials? (?:\w+ ){0,5}(?:expired|invalid|not (?:found|provided)|missing|could not be)",
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
 )
-_TIME = r"(?:time ?limit|wall ?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
+_TIME = r"(?:(?:run )?time ?limit|wall[ -]?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
+_NETWORK_DISK = r"(?:transport endpoint is not connected|stale (?:nfs )?file handle|remote i/o error)"
 _QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
 _OTHERS = tuple(
-    (re.compile(expression), failure_class, words)
+    (re.compile(expression), failure_class, words)  # in order: the first that is found decides
     for expression, failure_class, words in (
         (rf"{_INPUT}.{{0,200}}{_MISSING}|{_MISSING}.{{0,200}}{_INPUT}", "data", "input + missing"),
+        (_DAMAGED, "data", "input + damaged"),
         (
             rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}",
             "permission",
@@ -197,7 +222,7 @@ _OTHERS = tuple(
             "spot + taken",
         ),
         (
-            rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
+            rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|violat\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
             rf"|\b(?:insufficient|exceed\w*|reached|not (?:have )?enough|n't have enough|over|above"
             rf"|exhausted)\b.{{0,60}}\b{_QUOTA}"
             r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded|limitexceeded",
@@ -213,7 +238,10 @@ _OTHERS = tuple(
         ),
         (
             r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|internal ?server ?error|internalfailure"
-            r"|encountered an internal error|service ?unavailable|(?:ecc|nvlink|hardware) error|fallen off the bus)\b",
+            rf"|encountered an internal error|service ?unavailable|(?:ecc|nvlink|hardware) error|fallen off the bus"
+            rf"|{_NETWORK_DISK}|node failure|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed"
+            r"|recreated|rebooted|restarted unexpectedly|crashed|unreachable|lost)"
+            r"|rpc failed with status \W{0,3}unavailable)\b",
             "internal",
             "service + fault",
         ),
@@ -224,6 +252,13 @@ _OTHERS = tuple(
             r"|(?:operating )?system|os)\b",
             "host_memory",
             "killed",
+        ),
+        (
+            r"(?:\d|[\])/s%:]) *\\?terminated$|\bcontrol-c\b|\binterruptexception\b"
+            r"|\b(?:job|run|task|workload|training) (?:was |has been |is )?(?:deleted|cancel+ed|aborted|killed|stopped)"
+            r" (?:at (?:the )?request of|by (?:the )?(?:user|owner|admin\w*|operator))",
+            "stopped",
+            "ended on request",
         ),
     )
 )
@@ -255,7 +290,8 @@ def names_a_knob(text: str) -> bool:
 
 def _memory(line: str, source: str) -> tuple[str, str] | None:
     shared = _SHARED.search(line)
-    otherwise = _SHARED_ON_GPU.search(line) or _SHARED_OTHERWISE.search(line)
+    of_a_kernel = _SHARED_ON_GPU.search(line) and not _SHARED_BY_FILES.search(line)
+    otherwise = of_a_kernel or _SHARED_OTHERWISE.search(line)
     if shared and not otherwise and _SHARED_FAILS.search(line) and not _is_unreal(line, shared):
         return "shared_memory", "shared memory + fails"
     if not _lacks(line) or _is_full(line):
@@ -285,7 +321,7 @@ def _other(line: str) -> tuple[str, str] | None:
         return "disk", "disk + full"
     for vocabulary, failure_class, words in _OTHERS:
         found = vocabulary.search(line)
-        if found and not _is_unreal(line, found):
+        if found and not _is_unreal(line, found) and not (failure_class == "data" and _NOT_DATA.search(line)):
             return failure_class, words
     return None
 

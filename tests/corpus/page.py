@@ -27,7 +27,7 @@ MEANS = {
     "time": "`max_runtime` was over",
     "stopped": "somebody, or a signal, stopped it",
     "data": "an input was missing, damaged, or of another kind",
-    "permission": "a role may not do what was asked",
+    "permission": "a role, or a user of the container, may not do what was asked",
     "internal": "a fault of the service or of the hardware",
     "code": "anything else: the script, its packages, its arguments",
 }
@@ -57,6 +57,12 @@ UNSEEN = (("fresh 13", 21, 18, 18), ("fresh 14", 18, 12, 16), ("fresh 15", 9, 4,
 OF_OTHERS = (
     (17, "2026-11-27", "89 public threads and pages, 14 constructed; by people who do not work on Sagefit"),
     (18, "2026-11-27", "104 public threads, by somebody who had not seen a pattern; names and numbers are changed"),
+    (
+        19,
+        "2026-11-29",
+        "122 public threads, by somebody else who had not seen a pattern, with more of other clouds and schedulers; 25 "
+        "are short or abridged",
+    ),
 )
 KNOWN = (
     (
@@ -249,8 +255,8 @@ Tools word the same failure in ever new ways, but with few words. The last faile
 a small vocabulary: does it say, as a fact, that memory could not be allocated, is exhausted, not enough, exceeded? Then
 words for a device (`cuda`, `vram`, `hbm`, ...), in it or in the lines just before, make it `gpu_memory`, those for
 `/dev/shm` `shared_memory`, else it is `host_memory`. Likewise space that is full is `disk`, an input path that is
-missing `data`, a refused access to AWS or to a path of the platform under `/opt/ml` `permission` (a path of the
-script's own is `code`), and so for time, spot, quota, capacity and faults of the service. Conditions, advice and
+missing, or a file that is damaged, `data`, a refused access to a service or a path `permission`, what somebody ended
+`stopped`, and so for time, spot, quota, capacity and faults of the service. Conditions, advice and
 denials ("if you run out of memory", "to avoid", "no OOM") are no facts. The answer has confidence C, the line as
 evidence, and the rule in place of a pattern: `words: memory + gpu`.
 

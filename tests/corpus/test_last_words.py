@@ -56,6 +56,12 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         # That its handler failed, too, is no sign that it was survived.
         ([*traceback(OOM), *CONTEXT, *traceback("KeyError: 'loss'")], "gpu_memory", OOM),
         ([*traceback("KeyError: 1"), *CONTEXT, *traceback("ValueError: 2")], "code", "ValueError: 2"),
+        # The text ends within a traceback, whose last frame says what is raised.
+        ([*traceback("")[:2], '    raise ReadError("unexpected end of data")'], "data", ""),
+        ([*traceback("")[:2], "    raise MemoryError('no memory left') from error"], "host_memory", ""),
+        ([*traceback("")[:2], "    raise error"], "code", ""),
+        # "Not retrying" is no sign of life.
+        (["ERROR Not retrying, killed due to the wall clock limit", "finished"], "time", ""),
         # A message that a terminal has broken; a name that was cut off.
         (
             [*traceback(BUS.partition(" error")[0]), "error. It is possible that", "memory is short"],

@@ -30,6 +30,19 @@ SAID = [
     ("ReaderError: the store '/opt/ml/input/data/train' does not exist", "data", "words: input + missing"),
     ("FileNotFoundError: /opt/ml/input/data/train/a.rec is missing", "data", ""),
     ("PermissionError: [Errno 13] Permission denied: '/opt/ml/model/a.bin'", "permission", "words: access + refused"),
+    ("fatal: cuMemoryAllocate failed res=2", "gpu_memory", "words: memory + gpu"),
+    ("error: the request exceeds memory available in /dev/shm", "shared_memory", ""),
+    ("server error: unable to initialize shared memory region 'r0' to its size", "shared_memory", ""),
+    ("ReaderError: shard-7 is not a valid tfrecord file", "data", "words: input + damaged"),
+    ("xz: (stdin): Unexpected end of archive data", "data", ""),
+    ("error: crc mismatch in block 17", "data", ""),
+    ("error: stale file handle", "internal", ""),
+    ("fatal: the host was lost", "internal", ""),
+    ("AccessControlException: Permission denied: user=yarn, access=WRITE", "permission", ""),
+    ('error: pods is forbidden: User "ci" cannot create resource "pods" in API group ""', "permission", ""),
+    ("error: quota was violated: requested 80, allowed 40", "quota", ""),
+    ("fatal: job cancelled by the user", "stopped", "words: ended on request"),
+    ("writing the output: 20% (117/558) \\Terminated", "stopped", ""),
     ("StoreError: could not find AWS credentials", "permission", ""),
     ("error: reached the maximum runtime of the job queue", "time", ""),
     ("error: request exceeds your vCPU limit", "quota", ""),
@@ -61,13 +74,17 @@ ONLY_MENTIONED = [
     "ValueError: no action space for this environment",
     "ModuleNotFoundError: No module named 'space'",
     "ValueError: found 137 samples with 9 labels",
-    "PermissionError: [Errno 13] Permission denied: '/opt/ml/code/train.sh'",
-    "PermissionError: [Errno 13] Permission denied: 'out/log.txt'",
+    "AssertionError: permission denied is what the test expects",
     "FileNotFoundError: [Errno 2] No such file or directory: 'config.yaml'",
     "RuntimeError: expected input to have 3 channels, but the alpha channel is missing",
     "ValueError: unexpected token not found in the vocabulary",
     "QueueError: no capacity left in the prefetch queue",
     "TimeoutError: timed out after 1800 seconds",
+    "SyntaxError: unexpected end of file while parsing",
+    "ValueError: the argument is not a list of images",
+    "RuntimeError: heap corruption in the decoder of images",
+    "error: connection lost, unexpected end of stream",
+    "onnx error: not enough space: expected 318080, got 314240",
 ]
 
 
@@ -78,6 +95,15 @@ def test_words_tell(line: str, failure_class: str, rule: str) -> None:
     assert (match.pattern.failure_class, said) == (failure_class, line)
     assert match.pattern.glob == rule or (not rule and match.pattern.glob.startswith("words: "))
     assert match.is_weak
+
+
+@pytest.mark.parametrize("path", ["/opt/ml/code/train.sh", "out/log.txt", "/runtime"])
+def test_what_the_operating_system_refuses_is_no_matter_of_a_role(path: str) -> None:
+    line = f"PermissionError: [Errno 13] Permission denied: '{path}'"
+    for found in (diagnose(log=["epoch 1", line]), diagnose(f"AlgorithmError: {line}")):
+        assert found.failure_class == "permission"
+        assert not any("role" in remedy for remedy in found.remedies)
+        assert any("Dockerfile" in remedy for remedy in found.remedies)
 
 
 @pytest.mark.parametrize("line", ONLY_MENTIONED)

@@ -57,10 +57,16 @@ OF_GROWTH = (
     "start it again with --resume RUN: it begins at its last checkpoint with its memory empty",
 )
 """What to do about host memory that grew from checkpoint to checkpoint, before a larger host is paid for."""
+_REFUSED_BY_SYSTEM = (
+    "write below /opt/ml (SM_MODEL_DIR, SM_OUTPUT_DATA_DIR, checkpoints) or /tmp: the image's user may not elsewhere",
+    "let the image give its user the path named in the evidence (chown in its Dockerfile), or name another USER",
+)
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
     "*Throttling*": _THROTTLED,
     "*Rate exceeded*": _THROTTLED,
     "*sagefit: code: a leak: host memory grew by *": OF_GROWTH,
+    "*PermissionError: *Permission denied*": _REFUSED_BY_SYSTEM,
+    "*ermission denied*": _REFUSED_BY_SYSTEM,
 }
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
 
