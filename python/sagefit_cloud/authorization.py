@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
-from moto.iam.models import ManagedPolicy, User, iam_backends
+from moto.iam.models import ManagedPolicy, Role, User, iam_backends
 from moto.sagemaker.models import sagemaker_backends
 from moto.sts.models import sts_backends
 from moto.utilities.utils import get_partition
@@ -118,9 +118,12 @@ def denial(role_arn: str, calls: Iterable[Call], session: str = "sagefit") -> st
 
     A call with the resource "" is judged by its action. A role that is gone may do nothing.
     """
+    return _denial(_of_session(role_arn, session).name, _policies(role_arn) or [[]], calls)
+
+
+def _of_session(role_arn: str, session: str) -> Caller:
     _, partition, _, _, account, _ = role_arn.split(":", 5)
-    who = f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/{session}"
-    return _denial(who, _policies(role_arn) or [[]], calls)
+    return Caller(f"arn:{partition}:sts::{account}:assumed-role/{role_arn.rpartition('/')[2]}/{session}", role_arn)
 
 
 def denial_of_user(user: User, calls: Iterable[Call]) -> str:
@@ -138,7 +141,7 @@ class Simulated:
 
 def simulate(principal: str, call: Call) -> Simulated | None:
     """Judge a call of a user or a role as IAM's simulator does; None for one that is not there."""
-    groups = _policies(principal) if ":role/" in principal else _policies_of_user(principal)
+    groups = _groups_of(principal)
     if groups is None:
         return None
     statements = [statement for group in groups for statement in statements_of(group)]
@@ -146,6 +149,10 @@ def simulate(principal: str, call: Call) -> Simulated | None:
     if any(not each.allows and applies(each, call) for each in statements):
         return Simulated("explicitDeny", missing)
     return Simulated("allowed" if all(allows(group, call) for group in groups) else "implicitDeny", missing)
+
+
+def _groups_of(principal: str) -> list[list[dict[str, Any]]] | None:
+    return _policies(principal) if ":role/" in principal else _policies_of_user(principal)
 
 
 def _policies_of_user(arn: str) -> list[list[dict[str, Any]]] | None:
@@ -171,54 +178,113 @@ def _denial(who: str, groups: list[list[dict[str, Any]]], calls: Iterable[Call])
     return ""
 
 
-def denial_of_key(key: str, calls: Iterable[Call]) -> str:
-    """The same of a key that IAM or STS of this cloud handed out: that of a user, or of a session with a role."""
+@dataclass(frozen=True)
+class Caller:
+    """Who makes a request: ``name`` is the ARN of a user or of a session, ``principal`` of the user or the role."""
+
+    name: str
+    principal: str
+
+
+def caller_of(key: str, own_role: str | None = None, session: str = "sagefit") -> Caller | None:
+    """Whose key that IAM or STS of this cloud handed out it is; None for another, such as the owner's.
+
+    ``own_role`` is the role of a container's key.
+    """
+    if own_role:
+        return _of_session(own_role, session)
     for partitions in list(sts_backends.values()):
         for tokens in list(partitions.values()):
-            if session := tokens.get_assumed_role_from_access_key(key):
-                return denial(session.role_arn, calls, session.session_name)
-    # Not in one loop: moto makes STS's store when it is first called, and a user's key needs no such call.
-    for owners in list(iam_backends.values()):
-        for owner in list(owners.values()):
-            if user := owner.get_user_from_access_key_id(key):
-                return denial_of_user(user, calls)
-    return ""
+            if found := tokens.get_assumed_role_from_access_key(key):
+                return _of_session(found.role_arn, found.session_name)
+    user = _user_of(key)
+    return Caller(user.arn, user.arn) if user else None
+
+
+def denial_of_key(key: str, calls: Iterable[Call]) -> str:
+    """The same of a key that IAM or STS of this cloud handed out: that of a user, or of a session with a role."""
+    if user := _user_of(key):
+        return denial_of_user(user, calls)
+    caller = caller_of(key)
+    return denial(caller.principal, calls, caller.name.rpartition("/")[2]) if caller else ""
+
+
+def _user_of(key: str) -> User | None:
+    # moto makes STS's store when it is first called, and a user's key needs no such call.
+    owners = [owner for owners in list(iam_backends.values()) for owner in list(owners.values())]
+    return next(filter(None, (owner.get_user_from_access_key_id(key) for owner in owners)), None)
+
+
+def denial_of_taking(request: Request, caller: Caller | None) -> str:
+    """Why STS gives nobody a session with the role of an AssumeRole, or not this caller; empty if it does.
+
+    The role must be there, and its trust policy must name the caller, or the caller's account: then the caller's own
+    policies have to allow it too. The owner (None) stands for whoever a role trusts, such as a pipeline with its
+    token: there it is asked only whether the role is there.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-basics-single-account.html
+    """
+    arn = request["RoleArn"]
+    role = _role(arn)
+    call = Call("sts:AssumeRole", arn)
+    if caller is None:
+        return "" if role else _not_given("the owner of the embedded cloud", call)
+    _, partition, _, _, account, _ = caller.principal.split(":", 5)
+    themselves = {"*", caller.name, caller.principal}
+    context = {"aws:PrincipalArn": caller.principal, "aws:PrincipalAccount": account}
+    if "ExternalId" in request:
+        context["sts:ExternalId"] = request["ExternalId"]
+    if role and _trusts(role, "AWS", themselves, context):
+        said = simulate(caller.principal, call)
+        return _not_given(caller.name, call) if said and said.decision == "explicitDeny" else ""
+    theirs = {account, f"arn:{partition}:iam::{account}:root"}
+    if role and _trusts(role, "AWS", themselves | theirs, context):
+        return _denial(caller.name, _groups_of(caller.principal) or [[]], [call])
+    return _not_given(caller.name, call)
+
+
+def _not_given(who: str, call: Call) -> str:
+    return f"User: {who} is not authorized to perform: {call.action} on resource: {call.resource}"
 
 
 def may_assume(role_arn: str, service: str, region: str, source: str) -> bool:
     """Whether a service may assume a role for ``source``, the ARN of what it does it for."""
-    _, partition, _, _, account, _ = role_arn.split(":", 5)
-    roles = iam_backends[account][partition].roles.values()
-    role = next((role for role in list(roles) if role.arn == role_arn), None)
-    if role is None:
-        return False
+    role = _role(role_arn)
     names = {f"{service}.amazonaws.com", f"{service}.{region}.amazonaws.com"}
+    context = {"aws:SourceAccount": source.split(":")[4], "aws:SourceArn": source}
+    return role is not None and _trusts(role, "Service", names, context)
+
+
+def _trusts(role: Role, kind: str, names: set[str], context: Context) -> bool:
+    """Whether the trust policy of a role lets principals of a kind take it that have one of some names."""
     trust = json.loads(role.assume_role_policy_document)
     own = [
         {**statement, "Resource": "*"}
-        for statement in as_list(trust["Statement"])
-        if names & set(as_list(_principal(statement).get("Service", [])))
+        for statement in as_list(trust.get("Statement", []))
+        if names & set(as_list(_principal(statement).get(kind, [])))
     ]
-    context = {"aws:SourceAccount": source.split(":")[4], "aws:SourceArn": source}
     return allows([{"Version": "2012-10-17", "Statement": own}], Call("sts:AssumeRole", "*", context))
 
 
 def _principal(statement: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Any = statement.get("Principal", {})
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {"AWS": found}
 
 
 def _policies(role_arn: str) -> list[list[dict[str, Any]]] | None:
     """Groups of policies that all have to allow a call: those of the role, and its boundary; None for no such role."""
-    _, partition, _, _, account, _ = role_arn.split(":", 5)
-    backend = iam_backends[account][partition]
-    role = next((role for role in list(backend.roles.values()) if role.arn == role_arn), None)
+    role = _role(role_arn)
     if role is None:
         return None
+    backend = iam_backends[role.account_id][role.partition]
     own = [*role.policies.values(), *map(_document, role.managed_policies.values())]
     groups = [[json.loads(document) for document in own]]
     boundary = backend.managed_policies.get(role.permissions_boundary_arn or "")
     return [*groups, [json.loads(_document(boundary))]] if boundary else groups
+
+
+def _role(arn: str) -> Role | None:
+    _, partition, _, _, account, _ = arn.split(":", 5)
+    return next((role for role in list(iam_backends[account][partition].roles.values()) if role.arn == arn), None)
 
 
 def _document(policy: ManagedPolicy) -> str:

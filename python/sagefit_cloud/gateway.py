@@ -139,7 +139,11 @@ class Gateway(DomainDispatcherApplication):
     ) -> str:
         """Why a request is more than whoever sent it may do; else empty. The owner may do everything."""
         key = key_of(environ) or ""
-        if key == self._door.owner.id:
+        owns = key == self._door.owner.id
+        if (service, action) == ("sts", "AssumeRole") and request and "RoleArn" in request:
+            caller = None if owns else authorization.caller_of(key, self._door.roles.role(key), _SESSION)
+            return authorization.denial_of_taking(request, caller)
+        if owns:
             return ""
         signed = signed_for(environ)
         calls = role_calls.calls_of(environ, service if signed == NOT_SAID else signed, action, place, request)
