@@ -19,6 +19,7 @@ _PROGRESS = re.compile(
     r"(?:\b(?:epochs?|steps?|iter|iterations?|global_step|batch)\b\W{0,4}|\bloss\b\W{0,4}|\d%\|[^|]{0,200}\|\s{0,3})(\d[\d.]*)",
     re.IGNORECASE,
 )
+_OF_A_THREAD = ("Exception in thread ", "Exception ignored in")
 _TROUBLE = re.compile(r"error|exception|fail|crash|kill|memory|oom\b", re.IGNORECASE)
 _TEARDOWN = re.compile(
     r"NCCL|ProcessGroup|^\[?W\d|\bW\d{4}\b|socket|abort|terminat|signal|exit|shut|clos(?:ed|ing)|watchdog|elastic|heartbeat"
@@ -83,6 +84,9 @@ def last_words(
             closed = False
             continue
         if line.kind == HEAD:
+            continue
+        if closed and line.text.startswith(_OF_A_THREAD):
+            closed, handled = False, True  # the script goes on after it, and may have ended before
             continue
         if closed or talk > FAR:
             break

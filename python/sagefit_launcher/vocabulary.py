@@ -193,6 +193,10 @@ _CREDENTIALS = _any(
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
 )
 _TIME = r"(?:(?:run )?time ?limit|wall[ -]?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
+_LOST = (
+    r"(?:remote end closed connection|connection (?:aborted|reset|refused|timed out|broken)|max retries exceeded"
+    r"|(?:temporary )?failure in name resolution|name or service not known|read timed out)"
+)
 _NETWORK_DISK = r"(?:transport endpoint is not connected|stale (?:nfs )?file handle|remote i/o error)"
 _QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
 _OTHERS = tuple(
@@ -217,7 +221,7 @@ _OTHERS = tuple(
             r"|revok|lost)"
             r"|\b(?:nodes?|vms?|instances?|machines?|hosts?|clusters?)\b.{0,40}"
             r"\b(?:was|were|got|been|being|is|are) pre-?empted"
-            r"|\bpre-?emption ?(?:error|warning|signal|notice)",
+            r"|\bpre-?emption ?(?:error|warning|signal|notice)|\bpre-?empted state\b|\btermination (?:is )?imminent\b",
             "spot",
             "spot + taken",
         ),
@@ -241,7 +245,8 @@ _OTHERS = tuple(
             rf"|encountered an internal error|service ?unavailable|(?:ecc|nvlink|hardware) error|fallen off the bus"
             rf"|{_NETWORK_DISK}|node failure|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed"
             r"|recreated|rebooted|restarted unexpectedly|crashed|unreachable|lost)"
-            r"|rpc failed with status \W{0,3}unavailable)\b",
+            r"|rpc failed with status \W{0,3}unavailable)\b"
+            rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?:.{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",
         ),

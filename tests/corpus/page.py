@@ -63,6 +63,7 @@ OF_OTHERS = (
         "122 public threads, by somebody else who had not seen a pattern, with more of other clouds and schedulers; 25 "
         "are short or abridged",
     ),
+    (20, "2026-11-29", "122 public threads, by one more who had not seen a pattern; 16 are one or two lines"),
 )
 KNOWN = (
     (
@@ -359,7 +360,7 @@ that identify the failure are kept. {sum(text.hard for text in texts)} are hard:
 
 The parts share no thread. The patterns were written from *development*. *Held-out* was labelled and frozen before; the
 author of the patterns had also labelled it. *Fresh* was collected later, in {FRESH} rounds, because of that; each round
-was labelled from its threads before any of it was run. *Others* are the two rounds above. How each did when the
+was labelled from its threads before any of it was run. *Others* are the rounds above. How each did when the
 patterns of the day first saw it:
 
 {_table(("texts", "right", "share"), first)}

@@ -60,6 +60,16 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         ([*traceback("")[:2], '    raise ReadError("unexpected end of data")'], "data", ""),
         ([*traceback("")[:2], "    raise MemoryError('no memory left') from error"], "host_memory", ""),
         ([*traceback("")[:2], "    raise error"], "code", ""),
+        # An exception in a thread ends no script: what ended it may stand before it. Steps after it are a sign of life.
+        ([*traceback(OOM), "Exception in thread Thread-8:", *traceback("ValueError: closed file")], "gpu_memory", OOM),
+        (["Exception in thread Thread-8:", *traceback("ValueError: closed file")], "code", "ValueError: closed file"),
+        (
+            [*traceback(OOM), *STEPS, "Exception in thread Thread-8:", *traceback("ValueError: 1")],
+            "code",
+            "ValueError: 1",
+        ),
+        # A GPU that is broken, whatever errno was left by another call.
+        (["CUDA Error: uncorrectable ECC error encountered: Cannot allocate memory"], "internal", ""),
         # "Not retrying" is no sign of life.
         (["ERROR Not retrying, killed due to the wall clock limit", "finished"], "time", ""),
         # A message that a terminal has broken; a name that was cut off.

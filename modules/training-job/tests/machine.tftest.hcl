@@ -271,7 +271,7 @@ run "choice_rules_keep_the_order_of_the_table" {
   assert {
     condition = jsonencode(slice(output.definition.States.classify.Choices, 1, length(output.definition.States.classify.Choices))) == jsonencode(concat(
       [for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.SecondaryStatus", StringEquals = p.glob, Next = "class: ${p.class}" } if p.where == "secondary_status"],
-      [for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.FailureReason", StringMatches = p.glob, Next = "class: ${p.class}" } if contains(["failure_reason", "line"], p.where)],
+      [for p in jsondecode(file("failures.json")).patterns : { Variable = "$.job.FailureReason", StringMatches = p.glob, Next = "class: ${p.class}" } if contains(["failure_reason", "line", "reason"], p.where)],
       [{ Not = { Variable = "$.job.FailureReason", StringMatches = "AlgorithmError*" }, Next = "classify refusal" }],
     ))
     error_message = "a status or a reason leads to its class, and the first match of failures.json wins"

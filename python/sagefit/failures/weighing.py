@@ -103,9 +103,10 @@ def diagnose(
     host, so only the log of another host can replace the launcher's reason. Without any match the class is ``code``,
     the weakest answer of all: it yields to memory at its limit.
     """
-    hosts = list(log.values()) if isinstance(log, Mapping) else [log]
+    hosts, summary = list(log.values()) if isinstance(log, Mapping) else [log], ""
     if is_log(failure_reason or ""):
-        hosts, failure_reason = [*hosts, (failure_reason or "").splitlines()], None
+        summary, failure_reason = failure_reason or "", None
+        hosts.append(summary.splitlines())
     known = Known(
         table(),
         failure_reason or "",
@@ -116,6 +117,7 @@ def diagnose(
         exit_code,
         kernel_kills,
         utilisation or {},
+        summary,
     )
     heard = [*_heard(known)]
     believed = next((each for each in heard if each.is_certain), next(iter(heard), None))

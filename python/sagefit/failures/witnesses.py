@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sagefit.failures.diagnosis import Diagnosis
 from sagefit_launcher import patterns
 from sagefit_launcher.last_words import PassedOver, explains_itself, last_words, last_words_of_all
-from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, Match, Pattern
+from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, SUMMARY, Match, Pattern
 
 ANY_CODE = "*sagefit: code: *"
 """The launcher's `code` that says no more."""
@@ -41,6 +41,8 @@ class Known:
     exit_code: int | None = None
     kernel_kills: int = 0
     utilisation: Mapping[str, float] = field(default_factory=dict)
+    summary: str = ""
+    """A failure reason of several lines, which is read as one host's log."""
 
     @cached_property
     def reason(self) -> str:
@@ -153,10 +155,13 @@ def end_of_the_process(known: Known) -> Testimony | None:
 
 
 def words_of_the_reason(known: Known) -> Testimony | None:
-    """The failure reason read as a log, where no pattern knows it."""
-    if known.launcher_spoke or known.says_little:
+    """The failure reason read as a log, where no pattern knows it; one that is a log, read as a summary."""
+    if known.summary:
+        match = patterns.first(known.rows, [SUMMARY], known.summary)
+    elif known.launcher_spoke or known.says_little:
         return None
-    match, _ = last_words(known.rows, known.reason.splitlines())
+    else:
+        match, _ = last_words(known.rows, known.reason.splitlines())
     return Testimony("the failure reason", as_diagnosis(match, match.text), False) if match else None
 
 
