@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from corpus.scoring import HERE, Text, as_text, by_itself
+from corpus.scoring import HERE, SPLITS, Text, as_text, by_itself, load
 
 OTHERS = HERE / "others.yaml"
 # Folders of whoever printed a text, which a reader of paths takes for those of this machine, and what is kept.
@@ -48,6 +48,17 @@ def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
     if altered is None:
         raise ValueError(f"{row['source']}: with other names and numbers it is answered otherwise; change it by hand")
     return altered | {"first": first}
+
+
+def _is_known(row: dict[str, Any]) -> bool:
+    """Whether a thread or its text is in the corpus already: that would be no first sight."""
+    known = [text for split in SPLITS for text in load(split)]
+    plain = row["source"].replace("!", "#")
+    said = (row.get("reason"), row.get("log") or "")
+    is_known = any(plain == text.source.replace("!", "#") or said == (text.reason, text.log) for text in known)
+    if is_known:
+        print(f"{row['source']}: known, left out")
+    return is_known
 
 
 def _answers(kept: dict[str, Any]) -> dict[str, str]:
@@ -81,7 +92,10 @@ def _altered(kept: dict[str, Any], seed: int) -> dict[str, Any]:
 def main() -> None:
     """Judge a file and keep it."""
     path, number = Path(sys.argv[1]), int(sys.argv[2])
-    rows = [judged(json.loads(line), number) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    given = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [judged(row, number) for row in given if not _is_known(row)]
+    if not rows:
+        raise SystemExit(f"{path}: nothing in it is new")
     with OTHERS.open("a", encoding="utf-8") as file:
         yaml.dump(rows, file, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=4000)
     texts: list[Text] = [as_text(row) for row in rows]

@@ -64,6 +64,12 @@ OF_OTHERS = (
         "are short or abridged",
     ),
     (20, "2026-11-29", "122 public threads, by one more who had not seen a pattern; 16 are one or two lines"),
+    (
+        21,
+        "2026-11-29",
+        "115 public threads, by one more who had not seen a pattern; 35 are one or two lines, and for 24 of those "
+        "collected the collector held a second class for fair",
+    ),
 )
 KNOWN = (
     (

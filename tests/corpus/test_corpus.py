@@ -42,9 +42,12 @@ def test_the_corpus_is_large_and_hard() -> None:
     assert len(theirs) == len(set(theirs))
 
 
+_FIRST = {17: (90, 63), 18: (89, 74), 19: (88, 62), 20: (108, 91), 21: (108, 99)}
+
+
 def test_what_was_said_at_first_sight_stays() -> None:
     """What is mended afterwards changes no figure of that day."""
-    for number, (diagnosed, alone) in {17: (90, 63), 18: (89, 74)}.items():
+    for number, (diagnosed, alone) in _FIRST.items():
         texts = [text for text in load("others") if text.batch == number]
         right = [sum(text.first[who] in text.fair for text in texts) for who in ("diagnose", "machine")]
         assert right == [diagnosed, alone]
