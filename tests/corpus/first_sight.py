@@ -22,12 +22,10 @@ from corpus.scoring import HERE, SPLITS, Text, as_text, by_itself, load
 
 OTHERS = HERE / "others.yaml"
 # Folders of whoever printed a text, which a reader of paths takes for those of this machine, and what is kept.
-_FOLDERS = {
-    f"/{'root'}/": "/home/user/",
-    f"/opt/{'conda'}": "/usr/local/conda",
-    f"/opt/{'anaconda'}": "/usr/local/anaconda",
-    f"/opt/{'envs'}": "/usr/local/envs",
-}
+_ROOTS = (
+    (re.compile(f"/{'root'}/"), "/home/user/"),
+    (re.compile(rf"/{'opt'}/(?!ml\b)(?=[A-Za-z])"), "/usr/local/"),
+)
 _PEOPLE = ("user", "ada", "someone")
 _PERSON = re.compile(r"((?:/home/|/Users/|[A-Z]:\\Users\\|/mnt/|/data/|/envs/|\\envs\\|/scratch/))[\w.-]+")
 # Sizes, addresses, times and process ids; what has less than four digits may be a code that means something.
@@ -78,8 +76,8 @@ def _altered(kept: dict[str, Any], seed: int) -> dict[str, Any]:
         return others[number]
 
     def changed(text: str) -> str:
-        for folder, instead in _FOLDERS.items():
-            text = text.replace(folder, instead)
+        for folder, instead in _ROOTS:
+            text = folder.sub(instead, text)
         text = _PERSON.sub(lambda found: f"{found.group(1)}{_PEOPLE[seed % len(_PEOPLE)]}", text)
         return _NUMBER.sub(other, text)
 

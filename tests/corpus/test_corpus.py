@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from corpus import ablation, page
@@ -60,6 +62,11 @@ def test_other_sources_teach_enough() -> None:
     assert result.accuracy >= 0.9
     assert precision >= 0.98
     assert recall >= 0.93
+
+
+def test_texts_have_no_folders_of_those_who_printed_them() -> None:
+    folders = re.compile(rf"/{'root'}/|/{'opt'}/(?!ml\b)[A-Za-z]")
+    assert not [text.source for text in ALL if folders.search(f"{text.reason}\n{text.log}")]
 
 
 def test_no_source_is_in_two_parts() -> None:
