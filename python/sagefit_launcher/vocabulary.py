@@ -46,6 +46,8 @@ _LACKS = re.compile(
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient|not (?:enough"
         rf"|sufficient)|shortage)",
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:ran out|runs out|is low\b|too low)",
+        rf"\b(?:us(?:ed|es|ing)|consum(?:ed|es|ing)|took|taken|fill(?:ed|ing)) (?:up )?all (?:of )?(?:the |your |its )?"
+        rf"{_TWO}{_RAM}",
         r"\b(?:need|require|request)\w* (?:\w+ ){0,5}?\d[\w.,]* ?(?:[kmgt]i?b|bytes?)\b.{0,60}\b(?:only|but)\b.{0,60}"
         r"\b(?:available|free|left)\b",
         # Too much for it.
@@ -66,7 +68,7 @@ _LACKS = re.compile(
         r"\berrno[ :=]{0,3}12\b|\bos error 12\b",
         # Ended for it.
         rf"\b(?:kill|evict|terminat|abort)\w* .{{0,60}}\b(?:low|exceed|excessive|high|out of|over"
-        rf"|limit).{{0,20}}{_RAM}",
+        rf"|limit).{{0,30}}{_RAM}",
         rf"\b{_RAM} (?:pressure|limit|usage)\b.{{0,60}}\b(?:kill|evict|terminat|exceed|reach)",
         r"内存不足|显存不足|內存不足|顯存不足|記憶體不足|メモリ(?:が)?不足|메모리 부족|memoria insuficiente"
         r"|memoria insufficiente",
@@ -138,7 +140,7 @@ _FULL = re.compile(
     rf"|\bno {_SPARE}space\b"
     r"|\bspace left\b|\bspace (?:on \S+ )?(?:is )?(?:exhausted|insufficient)\b|\bstoragefull\b|\bdisk ?quota\b"
     r"|\b(?:disk|disc|volume|file ?system|partition|storage|device|drive|/tmp)(?: /\S+)? (?:is |was |are "
-    r"|got )?(?:full\b|exhausted)"
+    r"|got |may be |might be )?(?:full\b|exhausted)"
     r"|\benospc\b|\bedquot\b|\berrno[ :=]{0,3}(?:28|122)\b|\bos error (?:28|122)\b|\bquota\b.{0,30}\b(?:disk|inodes?"
     r"|file ?system|home)\b"
     r"|(?:disk|storage) (?:\w+ ){0,3}(?:exceed|exhaust|not enough|insufficient)|exceed\w* (?:\w+ ){0,4}(?:disk"
@@ -162,6 +164,13 @@ _FORMATS = _any(
     r"gz(?:ip(?:ped)?)?|zip|tar|7z|bz2|bzip2|xz|zstd|lz4|hdf5|parquet|arrow|feather|avro|orc|npy|npz|pickle|csv|json",
     r"png|jpe?g|gif|tiff?|webp|image|wav|flac|mp3|mp4|audio|video|tfrecord|recordio|safetensors|checkpoint|archive",
 )
+# A file of data that is looked for elsewhere than SageMaker puts inputs, by its folder or by its format.
+_NO_FILE = r"(?:filenotfounderror|no such file)"
+_DATA_PATH = _any(
+    r"[/\\'\" ](?:\w*[_-])?(?:datasets?|data|train|val|valid|validation|annotations|images|corpus|checkpoints?|weights)"
+    r"(?:[_-]\w*)?[/\\'\" ]",
+    rf"\.(?:{_FORMATS}|jsonl|tsv|pkl|pth?|ckpt|h5)\b(?!\.)",
+)
 _DAMAGED = _any(
     rf"\bnot an? (?:valid |recogni[sz]ed |proper )?{_FORMATS}\b(?! ?(?:object|string|array|dict|list|tensor))",
     r"\b(?:unexpected|premature) (?:eof|end[ -]of[ -](?:file|data|stream|archive))\b.{0,20}"
@@ -169,6 +178,8 @@ _DAMAGED = _any(
     r"\binvalid compressed data|\bcompressed (?:file|data) (?:ended|is corrupt|is damaged)|\bcrc (?:error|mismatch"
     r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
+    rf"\b(?:file|data|{_FORMATS})\b.{{0,40}}\b(?:unknown|unrecogni[sz]ed) (?:\w+ )?format\b(?! code)",
+    r"\bformat (?:is |was )?not recogni[sz]ed\b",
     r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|checkpoint)s? (?:is|are|was|seems|appears"
     r"|may be)?(?: to be)? ?(?:corrupt|damaged|truncated)|\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image"
     r"|shard|data\b|jpeg|block)",
@@ -177,20 +188,22 @@ _DAMAGED = _any(
 _NOT_DATA = re.compile(r"syntax|heap|stack|memory|connection|response|http|while parsing|chunked|socket|rpc")
 _REFUSED = _any(
     r"permission denied|access (?:is )?denied|accessdenied|(?:un|not )authori[sz]ed|forbidden|\(403\)",
-    r"accesscontrolexception",
+    r"accesscontrolexception|: denied: ",
     r"(?:unable|not|failed|cannot) (?:able )?(?:to )?assume|operation not permitted",
     r"(?:not permitted|unable) to perform|lacks? (?:\w+ ){0,3}permission",
     r"not have (?:[\w.:/-]+ ){0,4}(?:permission|access|privilege)",
 )
 _GUARDED = _any(
     r"/opt/ml/(?!code)|s3://|\b(?:s3|iam|aws|kms|ecr|role)\b|arn:aws|bucket|botocore|when calling the"
-    r"|credential|registry|service ?account|\buser[ =:]|\bapi group|cloud storage|hdfs|hadoop",
+    r"|credential|registry|pull image|service ?account|\buser[ =:]|\bapi group|cloud storage|hdfs|hadoop",
 )
 _CREDENTIALS = _any(
     r"\b(?:no|invalid|expired|missing|partial|bad|incorrect)\b(?: \w+){0,3} (?:credentials?|security token|access key)",
     r"token (?:\w+ ){0,5}expired",
     r"credentials? (?:\w+ ){0,5}(?:expired|invalid|not (?:found|provided)|missing|could not be)",
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
+    r"\brequired '[\w.]+' permission\b|\bauthentication (?:has |is |was )?fail(?:ed|ure)\b",
+    r"\bfail(?:ed|ure)? to authenticate\b",
 )
 _TIME = r"(?:(?:run )?time ?limit|wall[ -]?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
 _LOST = (
@@ -198,11 +211,19 @@ _LOST = (
     r"|(?:temporary )?failure in name resolution|name or service not known|read timed out)"
 )
 _NETWORK_DISK = r"(?:transport endpoint is not connected|stale (?:nfs )?file handle|remote i/o error)"
+_SERVER_ERROR = (  # the statuses of HTTP from 500 on, by number or by name
+    r"(?:5\d\d (?:server )?error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily |currently )?unavailable)"
+)
 _QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
 _OTHERS = tuple(
     (re.compile(expression), failure_class, words)  # in order: the first that is found decides
     for expression, failure_class, words in (
         (rf"{_INPUT}.{{0,200}}{_MISSING}|{_MISSING}.{{0,200}}{_INPUT}", "data", "input + missing"),
+        (
+            rf"{_NO_FILE}(?!.*\.(?:py|sh|so|dll|exe|ya?ml|cfg)\b).{{0,300}}?{_DATA_PATH}",
+            "data",
+            "input elsewhere + missing",
+        ),
         (_DAMAGED, "data", "input + damaged"),
         (
             rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}",
@@ -211,7 +232,7 @@ _OTHERS = tuple(
         ),
         (
             rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past)\b.{{0,20}}\b{_TIME}"
-            rf"|\b{_TIME}\W? (?:\w+ ){{0,3}}(?:exceed|reach|expired|hit)"
+            rf"|\b{_TIME}\W? (?:\w+ ){{0,6}}(?:exceed|reach|expired|hit)"
             r"|\blonger than (?:the |its )?(?:max\w*|allowed|permitted) (?:time|duration|runtime)",
             "time",
             "time + over",
@@ -221,7 +242,8 @@ _OTHERS = tuple(
             r"|revok|lost)"
             r"|\b(?:nodes?|vms?|instances?|machines?|hosts?|clusters?)\b.{0,40}"
             r"\b(?:was|were|got|been|being|is|are) pre-?empted"
-            r"|\bpre-?emption ?(?:error|warning|signal|notice)|\bpre-?empted state\b|\btermination (?:is )?imminent\b",
+            r"|\bdue to (?:\w+ )?pre-?emption\b|\bpre-?emption ?(?:error|warning|signal|notice)|\bpre-?empted state\b"
+            r"|\btermination (?:is )?imminent\b",
             "spot",
             "spot + taken",
         ),
@@ -236,16 +258,21 @@ _OTHERS = tuple(
         (
             r"\b(?:insufficient|not enough|no more|lack of|not have sufficient|lacks)\b (?:[\w.-]+ ){0,4}"
             r"(?:capacity|instances? (?:is |are )?available)\b|stockout|insufficient\w*capacity"
-            r"|zone \S+ does not have enough resources|capacity (?:\w+ ){0,3}(?:unavailable|not available|error)",
+            r"|zone \S+ does not have enough resources|capacity (?:\w+ ){0,3}(?:unavailable|not available|error)"
+            r"|\bno (?:longer )?(?:any )?(?:\w+ )?(?:instances?|capacity|runtimes?|machines?|vms?) (?:\w+ ){0,2}?"
+            r"available\b"
+            rf"|\b{_CANNOT} (?:acquire|provision|procure|obtain) (?:\w+ ){{0,3}}"
+            r"(?:resources?|capacity|instances?|nodes?|vms?|machines?|gpus?|tpus?)\b",
             "capacity",
             "capacity + lacking",
         ),
         (
             r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|internal ?server ?error|internalfailure"
-            rf"|encountered an internal error|service ?unavailable|(?:ecc|nvlink|hardware) error|fallen off the bus"
-            rf"|{_NETWORK_DISK}|node failure|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed"
-            r"|recreated|rebooted|restarted unexpectedly|crashed|unreachable|lost)"
-            r"|rpc failed with status \W{0,3}unavailable)\b"
+            rf"|encountered an internal error|serviceunavailable|(?:ecc|nvlink|hardware) error|fallen off the bus"
+            rf"|{_NETWORK_DISK}|{_SERVER_ERROR}|node failure"
+            r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
+            r"|restarted unexpectedly|crashed|unreachable|lost)"
+            r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
             rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?:.{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",

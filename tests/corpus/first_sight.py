@@ -2,8 +2,9 @@
 
 ``PYTHONPATH=tests python -m corpus.first_sight FILE ROUND`` reads one JSON object a line (``class``, ``acceptable``,
 ``source``, ``log``, ``reason``, ``exit_code``) and appends the texts to ``others.yaml``. The two answers of that moment
-stay there for good: of ``diagnose``, and of the state machine by itself. What is kept of a text has other names and
-numbers than what somebody printed once; it is answered alike.
+stay there for good: of ``diagnose``, and of the state machine by itself. What is kept of a text is the end that is
+answered alike, without the frames of a traceback that change nothing, and with other names and numbers than what
+somebody printed once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _PEOPLE = ("user", "ada", "someone")
 _PERSON = re.compile(r"((?:/home/|/Users/|[A-Z]:\\Users\\|/mnt/|/data/|/envs/|\\envs\\|/scratch/))[\w.-]+")
 # Sizes, addresses, times and process ids; what has less than four digits may be a code that means something.
 _NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])|(?<=0x)[0-9a-f]{6,}|(?<=\.)\d{4,}(?!\w)")
+_FRAME = re.compile(r"\s*File \".*\", line \d+, in ")
+_KEPT = 3  # lines
 _TRIES = 9
 
 
@@ -45,7 +48,28 @@ def judged(row: dict[str, Any], number: int) -> dict[str, Any]:
     )
     if altered is None:
         raise ValueError(f"{row['source']}: with other names and numbers it is answered otherwise; change it by hand")
-    return altered | {"first": first}
+    return shortened(altered) | {"first": first}
+
+
+def shortened(kept: dict[str, Any]) -> dict[str, Any]:
+    """A text without what does not matter for its answers: other people's code, and what came long before."""
+    answers = _answers(kept)
+    lines = kept.get("log", "").splitlines()
+
+    def less(shorter: list[str]) -> bool:
+        return _answers(kept | {"log": "\n".join(shorter)}) == answers
+
+    number = 0
+    while number < len(lines):
+        frame = 2 if _FRAME.match(lines[number]) else 0
+        if frame and less(without := lines[:number] + lines[number + frame :]):
+            lines = without
+        else:
+            number += 1
+    right = as_text(kept | {"first": answers})
+    while answers["diagnose"] in right.fair and len(lines) > _KEPT and less(lines[1:]):
+        lines = lines[1:]
+    return kept | {"log": "\n".join(lines)} if lines else kept
 
 
 def _is_known(row: dict[str, Any]) -> bool:

@@ -61,12 +61,18 @@ _REFUSED_BY_SYSTEM = (
     "write below /opt/ml (SM_MODEL_DIR, SM_OUTPUT_DATA_DIR, checkpoints) or /tmp: the image's user may not elsewhere",
     "let the image give its user the path named in the evidence (chown in its Dockerfile), or name another USER",
 )
+_READ_ELSEWHERE = (
+    "read inputs where they are: inputs.<channel> is in /opt/ml/input/data/<channel> (SM_CHANNEL_<CHANNEL>), what was"
+    " saved before in /opt/ml/checkpoints; a hyperparameter can tell the script",
+    "give what the evidence names as inputs.<channel>, or let the script make it first",
+)
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
     "*Throttling*": _THROTTLED,
     "*Rate exceeded*": _THROTTLED,
     "*sagefit: code: a leak: host memory grew by *": OF_GROWTH,
     "*PermissionError: *Permission denied*": _REFUSED_BY_SYSTEM,
     "*ermission denied*": _REFUSED_BY_SYSTEM,
+    "words: input elsewhere + missing": _READ_ELSEWHERE,
 }
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
 
