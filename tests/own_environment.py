@@ -40,8 +40,8 @@ _KNOBS = (
     *("CI", "PY_COLORS"),  # of pytest: whether it shows failures whole, and in colours
 )
 # What the parts of a session tell each other.
-_OURS = ("ATTACHED_PROVIDERS", "PRELOADED_COMMANDS", "PYTEST_CURRENT_TEST", "PYTEST_OWNER_PID", "PYTEST_VERSION")
-_OURS_BEGIN = ("COV", "PYTEST_XDIST_")
+_OURS = ("ATTACHED_PROVIDERS", "PYTEST_CURRENT_TEST", "PYTEST_OWNER_PID", "PYTEST_VERSION")
+_OURS_BEGIN = ("COV", "PRELOADED_", "PYTEST_XDIST_")
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")  # for pip alone: servers of the tests are here
 _FIXED = {
     "LANG": "C.UTF-8",

@@ -15,7 +15,9 @@ import psutil
 import pytest
 
 import preloaded
+import preloaded_server
 from cli_runner import Sagefit
+from sagefit.cloud import control, record
 from sagefit.paths import ROOT
 
 QUICKSTART = str(ROOT / "jobs" / "quickstart.yaml")
@@ -30,8 +32,9 @@ def noted(self, name):
     read.append(name)
     return own(self, name)
 type(os.environ).__getitem__ = noted
-for name in (*preloaded_server.LIBRARIES, *preloaded_server.ROOMS):
+for name in preloaded_server.MODULES[sys.argv[2]]:
     importlib.import_module(name)
+preloaded_server._read_models()
 print(json.dumps(sorted(set(read))))
 """
 
@@ -66,10 +69,28 @@ def test_what_the_interpreter_reads_is_given_to_a_process_of_its_own(sagefit: Sa
     assert preloaded.program(sagefit.environment | {"COLUMNS": "1"}) == preloaded.program(sagefit.environment)
 
 
-def test_what_is_imported_before_reads_nothing_that_a_test_could_set() -> None:
-    command = [sys.executable, "-c", READ, str(Path(preloaded.__file__).parent)]
+@pytest.mark.parametrize("program", preloaded_server.MODULES)
+def test_what_is_imported_before_reads_nothing_that_a_test_could_set(program: str) -> None:
+    command = [sys.executable, "-c", READ, str(Path(preloaded.__file__).parent), program]
     read = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    if program != "sagefit":  # an embedded cloud is given few variables
+        read = [name for name in read if control._is_inherited(name)]
     assert [name for name in read if not name.startswith(preloaded.READ_BEFORE)] == []
+
+
+def test_an_embedded_cloud_is_forked_unless_it_has_what_the_interpreter_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, language in enumerate((os.environ["LANG"], "C")):
+        monkeypatch.setenv("SAGEFIT_HOME", str(tmp_path / str(number)))
+        monkeypatch.setenv("LANG", language)
+        control.up()
+        started = record.load()
+        assert started
+        command = psutil.Process(started.pid).cmdline()
+        assert [Path(preloaded_server.__file__).name in word for word in command].count(True) == (number == 0)
+        assert ("sagefit_cloud.server" in command[:3]) == (number == 1)
+        assert control.down()
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ _OF_THE_SERVER = ("sagefit_cloud", "moto", "flask_cors")
 # Of the caller's environment the server gets what it needs to run Python and pip, and nothing that could be a secret.
 _INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _INHERITED_PREFIXES = ("LC_", "SAGEFIT_", "PIP_")
+_PROGRAM = ["-m", "sagefit_cloud.server"]  # what Python runs
 # Kept, so that a caller that lives on can reap the server it started.
 _servers: list[subprocess.Popen[bytes]] = []
 _START_SECONDS = 60.0
@@ -243,7 +244,7 @@ def _launch(
 ) -> subprocess.Popen[bytes]:
     _check_installed()
     port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "sagefit_cloud.server", "--fd", str(listener.fileno()), "--port", str(port)]
+    command = [sys.executable, *_PROGRAM, "--fd", str(listener.fileno()), "--port", str(port)]
     command += ["--memory-scale", repr(memory_scale), "--start-seconds", repr(start_seconds)]
     command += ["--clock", repr(clock)]
     if faults:
@@ -263,13 +264,8 @@ def _launch(
 
 
 def _server_environment(port: int) -> dict[str, str]:
-    kept = {
-        key: value
-        for key, value in os.environ.items()
-        if key in _INHERITED or key in PROXIES or key.startswith(_INHERITED_PREFIXES)
-    }
     return (
-        kept
+        {key: value for key, value in os.environ.items() if _is_inherited(key)}
         | no_proxy(os.environ)
         | {
             "MOTO_PORT": str(port),  # read when moto is imported
@@ -283,6 +279,10 @@ def _server_environment(port: int) -> dict[str, str]:
         }
         | NO_FILES  # the server is an AWS client too: of itself
     )
+
+
+def _is_inherited(name: str) -> bool:
+    return name in _INHERITED or name in PROXIES or name.startswith(_INHERITED_PREFIXES)
 
 
 def _wait_until_up(server: subprocess.Popen[bytes]) -> CloudStatus:
