@@ -25,6 +25,7 @@ from sagefit.toolchain import terraform_binary, terraform_version
 
 _KEPT = "tests/unchanged.json"
 _MARK = "of_files"
+_LONGEST = 160  # characters of a name
 _TERRAFORMS = (".tf", ".hcl")
 _PASSED: dict[str, list[str]] = {}  # tests, and the files that decide
 
@@ -71,8 +72,10 @@ def digest(paths: Iterable[str], root: Path) -> str:
 
 
 def _name(nodeid: str) -> str:
-    """Without the group that pytest-xdist writes behind it."""
-    return re.sub(r"@[^\]@]*$", "", nodeid)
+    """Without the group that pytest-xdist writes behind it; what is long ends with a digest."""
+    name = re.sub(r"@[^\]@]*$", "", nodeid)
+    whole = hashlib.sha256(name.encode()).hexdigest()
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2]}... {whole[:16]}"
 
 
 def _kept(root: Path) -> dict[str, str]:

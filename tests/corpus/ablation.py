@@ -10,7 +10,7 @@ from unittest import mock
 from corpus.scoring import MEMORY, SPLITS, Score, Text, load, score
 from sagefit.failures import table, weighing
 from sagefit_launcher import log_lines, vocabulary
-from sagefit_launcher.patterns import EXCEPTION, TRACEBACK, Pattern
+from sagefit_launcher.patterns import EXCEPTION, TRACEBACK, Pattern, longest_part
 
 ROUNDS = [(number, text) for number, split in enumerate(SPLITS) for text in load(split)]
 """Each text with its round: 0 development, 1 held-out, then the rounds of fresh ones."""
@@ -82,7 +82,9 @@ def _matching(text: Text) -> Iterable[Pattern]:
     said = {reason, *(line.text for line in lines), *(line.raw for line in lines)}
     raised = {f"{line.text} in {line.source}" for line in lines if line.source}
     loose = {each.lower() for each in said}
+    whole = {where: "\n".join(texts) for where, texts in ((EXCEPTION, loose), (TRACEBACK, raised), ("", said))}
     for row in table():
         seen = {EXCEPTION: loose, TRACEBACK: raised}.get(row.where, said)
-        if any(row.matches(each) for each in seen):
+        # To look for one part first passes over most rows at once.
+        if longest_part(row.glob) in whole.get(row.where, whole[""]) and any(row.matches(each) for each in seen):
             yield row

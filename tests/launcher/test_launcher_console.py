@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from sagefit_launcher import process
 from sagefit_launcher.process import Console
 
-from .conftest import Container
+from .conftest import OF_FILES, Container
+
+pytestmark = OF_FILES
 
 ASKED = "[sagefit] asked to stop: the script has 115 s to save its work and end\n"
 WITHIN_A_LINE = """

@@ -15,7 +15,9 @@ import pytest
 
 from sagefit_launcher.cut_off import is_cut_off, move_away
 
-from .conftest import PYTHON, Container, interpreters
+from .conftest import OF_FILES, PYTHON, Container, interpreters
+
+pytestmark = OF_FILES
 
 RAW = random.Random(1).randbytes(5000)
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Container
+from .conftest import OF_FILES, Container
+
+pytestmark = OF_FILES
 
 MIB = 1024**2
 TOLD = "import os, pathlib, time\npathlib.Path(os.environ['PID_FILE']).write_text(str(os.getpid()))\n"

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from .conftest import Container
+from .conftest import OF_FILES, Container
 from .test_launcher_torchrun import give_torch
+
+pytestmark = OF_FILES
 
 GROUPS = [
     {"instance_group_name": "gpu", "instance_type": "ml.g5.xlarge", "hosts": ["algo-1"]},

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Container, Killer
+from .conftest import OF_FILES, Container, Killer
 from .kernel import can_mount, inside, memory_group, mounted
+
+pytestmark = OF_FILES
 
 GROW = "held = []\nwhile True:\n    held.append(bytearray(b'x' * 4 * 1024**2))\n"
 MIB = 1024**2

@@ -6,7 +6,9 @@ import pytest
 
 from sagefit_launcher.report import LONGEST_FAILURE
 
-from .conftest import Container
+from .conftest import OF_FILES, Container
+
+pytestmark = OF_FILES
 
 NO_NAME = (
     "import socket, urllib.request\n"

@@ -12,7 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .conftest import ARCHIVE, PYTHON, Container
+from .conftest import ARCHIVE, OF_FILES, PYTHON, Container
+
+pytestmark = OF_FILES
 
 METRIC_LINE = re.compile(
     r"^\[sagefit\] host_memory_gib=\d+\.\d{3} host_memory_peak_gib=\d+\.\d{3} host_memory_percent=\d+\.\d"

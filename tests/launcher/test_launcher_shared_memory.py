@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Container
+from .conftest import OF_FILES, Container
 from .kernel import can_mount, mounted
 
 # What others put into /dev/shm meanwhile would count here, so the container has one of its own. Where the kernel gives
 # no such right, these tests at least run one after the other.
-pytestmark = pytest.mark.xdist_group("shared memory")
+pytestmark = [OF_FILES, pytest.mark.xdist_group("shared memory")]
 
 MIB = 1024**2
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from .conftest import Container, Outcome
+from .conftest import OF_FILES, Container, Outcome
+
+pytestmark = OF_FILES
 
 SAVE = """
 import signal, sys, time

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import PYTHON, Container, interpreters
+from .conftest import OF_FILES, PYTHON, Container, interpreters
+
+pytestmark = OF_FILES
 
 # The parts of torch.cuda that are used, as torch has them: what is queued runs when CUDA is initialised, and a process
 # that was forked from one which had initialised it has not.

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import PYTHON, Container, Outcome, interpreters
+from .conftest import OF_FILES, PYTHON, Container, Outcome, interpreters
+
+pytestmark = OF_FILES
 
 RUN = """
 import json, os, subprocess, sys

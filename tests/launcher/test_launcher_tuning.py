@@ -7,7 +7,9 @@ import shutil
 
 import pytest
 
-from .conftest import Container, interpreters
+from .conftest import OF_FILES, Container, interpreters
+
+pytestmark = OF_FILES
 
 SCRIPT = """
 import os, sys
