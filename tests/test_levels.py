@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from levels import COLLECTED, is_of
+from sagefit.paths import ROOT
 
 TESTS = """
 import subprocess
@@ -79,3 +80,12 @@ def test_what_is_left_out_has_a_witness_that_runs(request: pytest.FixtureRequest
             assert not mark.args
             if witness.partition("::")[0] in files:
                 assert any(node.startswith(witness) for node in usual), f"{item.nodeid}: no witness {witness}"
+
+
+@pytest.mark.parametrize("kept", ["unchanged.json", "durations.json", "terraform/proven.json"])
+def test_names_that_are_kept_are_those_of_every_machine(kept: str) -> None:
+    """A test that is named after a folder of one machine is never known elsewhere."""
+    text = (ROOT / "tests" / kept).read_text(encoding="utf-8")
+    own = {str(ROOT), sys.prefix, sys.base_prefix, str(Path.home())}
+    assert [folder for folder in own if f"{folder}/" in text] == []
+    assert "/bin/python" not in text

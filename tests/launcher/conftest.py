@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import pytest
 import ship_launcher
+from _pytest.mark import ParameterSet
 
 from sagefit.paths import ROOT
 
@@ -40,15 +41,21 @@ OF_FILES = pytest.mark.of_files(
 PYTHON = os.environ.get("SAGEFIT_LAUNCHER_PYTHON") or sys.executable
 
 
-def interpreters() -> list[str]:
+def interpreters() -> list[ParameterSet]:
     """The launcher's interpreter, and the oldest and newest that are installed here."""
     found = _installed((OLDEST[0], minor) for minor in range(OLDEST[1], sys.version_info.minor + 10))
-    return [PYTHON, *sorted({*found[:1], *found[-1:]})]
+    return [pytest.param(PYTHON, id="own"), *map(_named, sorted({*found[:1], *found[-1:]}))]
 
 
-def too_old() -> list[str]:
+def too_old() -> list[ParameterSet]:
     """The Pythons older than the launcher's oldest that are installed here, perhaps none."""
-    return _installed([(2, 7), *((3, minor) for minor in range(OLDEST[1]))])
+    return [*map(_named, _installed([(2, 7), *((3, minor) for minor in range(OLDEST[1]))]))]
+
+
+def _named(python: str) -> ParameterSet:
+    """By its version, for names of tests are kept, and each machine has its own folders."""
+    path = Path(python)
+    return pytest.param(python, id=path.parents[1].name if path.name == "python" else path.name)
 
 
 def _installed(versions: Iterable[tuple[int, int]]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 HERE = Path(__file__).parent
 MARKED = [file for file in HERE.glob("test_*.py") if "OF_FILES, " in (text := file.read_text()) or "= OF_FILES" in text]
 DECIDE = {"sagefit.paths", "sagefit_launcher", "ship_launcher"}
-LIBRARIES = {"hypothesis", "psutil", "pytest"}
+LIBRARIES = {"_pytest", "hypothesis", "psutil", "pytest"}
 
 
 def imports(file: Path) -> set[str]:
