@@ -26,7 +26,8 @@ Written
 Memory
     The sum of all processes at one moment, at the highest of the moments that were looked at, one every two seconds.
     What counts is what belongs to one process alone; pages of files, such as programs, which several share and the
-    system can read again, do not.
+    system can read again, do not. Forks of a process share what none of them has changed. Each is counted for its part
+    of it, but only at a moment that would be the highest if each had all of it: to ask for the part takes long.
 Work
     Seconds of a processor that one process took which a test has started. One that goes round and round, long after
     its test, is no leftover, and makes all others slow.
@@ -53,6 +54,7 @@ import pytest
 from _pytest.pathlib import rm_rf  # also removes what a test has made read-only
 
 import limits
+import preloaded
 import second_try
 
 MOST_WRITTEN, MOST_MEMORY = 3e9, 4e9  # bytes, of the whole suite
@@ -85,6 +87,7 @@ class Meter(threading.Thread):
         self.largest = self.busiest = ""  # the process with the most of them at that moment, and with the most work
         self.work = 0.0  # seconds of that process
         self._folder = folder
+        self._highest = 0  # bytes of memory, if no process shared any
         self._alone: dict[psutil.Process, int] = {}  # who has no parent in the session, and bytes they have written
         self._over = threading.Event()
 
@@ -105,9 +108,9 @@ class Meter(threading.Thread):
         here = psutil.Process()
         found = [here, *processes(self._folder)]
         memory = {process: _memory(process) for process in found}
-        if sum(memory.values()) > self.peak:
-            self.peak, most = sum(memory.values()), max(memory, key=lambda process: memory[process])
-            self.largest = f"{memory[most] / 1e9:.2f} GB of it: {described(most)}"
+        if sum(memory.values()) > self._highest:
+            self._highest = sum(memory.values())
+            self._keep(memory | {process: _part(process) for process in found if preloaded.is_fork(process)})
         inside = {process.pid for process in found}
         for process in found[1:]:
             with contextlib.suppress(psutil.Error):
@@ -115,6 +118,11 @@ class Meter(threading.Thread):
                     self._alone[process] = _written(process)
                 if process.ppid() != here.pid:  # its own children run the tests, or serve them all
                     self._look_at_work(process)
+
+    def _keep(self, memory: dict[psutil.Process, int]) -> None:
+        if sum(memory.values()) > self.peak:
+            self.peak, most = sum(memory.values()), max(memory, key=lambda process: memory[process])
+            self.largest = f"{memory[most] / 1e9:.2f} GB of it: {described(most)}"
 
     def _look_at_work(self, process: psutil.Process) -> None:
         times = process.cpu_times()
@@ -361,9 +369,17 @@ def described(process: psutil.Process) -> str:
 
 def _memory(process: psutil.Process) -> int:
     try:
-        found = process.memory_info()  # the proportional set size says it better, and costs a hundred times as much
+        found = process.memory_info()
         return int(found.rss - found.shared)
     except (psutil.Error, OSError):  # it has ended, or is somebody else's
+        return 0
+
+
+def _part(process: psutil.Process) -> int:
+    """Its proportional set size; of pages that several processes share each has a part. It takes milliseconds."""
+    try:
+        return int(process.memory_full_info().pss)
+    except (psutil.Error, OSError):
         return 0
 
 

@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sagefit.cloud import control
@@ -90,6 +91,14 @@ def _of_clouds() -> dict[str, str]:
 
 def _read_before(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(READ_BEFORE)}
+
+
+def is_fork(process: psutil.Process) -> bool:
+    """Whether a process is a server's fork, or the server itself, which has the same command line."""
+    try:
+        return str(_SERVER) in process.cmdline()
+    except psutil.Error:  # it has ended, or is somebody else's
+        return False
 
 
 @contextlib.contextmanager

@@ -18,7 +18,8 @@ import leftovers
 import second_try
 
 pytestmark = pytest.mark.of_files(
-    "tests/leftovers.py", "tests/limits.py", "tests/second_try.py", "tests/test_leftovers.py", "requirements-dev.lock"
+    *(f"tests/{name}.py" for name in ("leftovers", "limits", "preloaded", "second_try", "test_leftovers")),
+    "requirements-dev.lock",
 )
 
 HERE = Path(__file__).parent

@@ -25,6 +25,14 @@ IMAGES = sorted(path.stem for path in images.LISTS.glob("*.in") if "-" not in pa
 LOCKS = [CHECKOV, *images.LISTS.glob("*.lock")]
 OWN_LOCKS = [ROOT / "requirements.lock", ROOT / "requirements-dev.lock"]
 SMALLEST = "sklearn"
+OF_FILES = pytest.mark.of_files(
+    *(
+        "python/sagefit/cloud/images",
+        "python/sagefit/environments.py",
+        "requirements-checkov.lock",
+        "tests/test_locks.py",
+    )
+)
 
 
 def level(name: str) -> list[pytest.MarkDecorator]:
@@ -81,7 +89,7 @@ def installed(folder: Path) -> dict[str, str]:
     return {normal(row["name"]): row["version"] for row in json.loads(done.stdout)}
 
 
-@pytest.mark.of_files("python/sagefit/cloud/images", "python/sagefit/environments.py", "requirements-checkov.lock")
+@OF_FILES
 @pytest.mark.parametrize("name", [pytest.param(name, marks=level(name)) for name in ("checkov", *IMAGES)])
 def test_an_environment_holds_what_its_locks_list(
     name: str, old: Path, later: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -128,6 +136,7 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[
     return offered, locks
 
 
+@OF_FILES
 @pytest.mark.parametrize("gone", ["", "1.0", "1.0+cpu"])
 def test_the_first_build_that_is_offered_is_taken(gone: str, builds: tuple[Path, list[Path]], tmp_path: Path) -> None:
     offered, locks = builds
@@ -138,6 +147,7 @@ def test_the_first_build_that_is_offered_is_taken(gone: str, builds: tuple[Path,
     assert installed(tmp_path / "made")["part"] == ("1.0" if gone == "1.0+cpu" else "1.0+cpu")
 
 
+@OF_FILES
 @pytest.mark.parametrize("version", ["1.0", "1.0+cpu"])
 def test_a_build_that_is_another_than_the_locked_one_is_not_installed(
     version: str, builds: tuple[Path, list[Path]], tmp_path: Path

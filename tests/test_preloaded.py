@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import leftovers
 import preloaded
 import preloaded_server
 from cli_runner import Sagefit
@@ -88,7 +89,7 @@ def test_an_embedded_cloud_is_forked_unless_it_has_what_the_interpreter_reads(
         started = record.load()
         assert started
         command = psutil.Process(started.pid).cmdline()
-        assert [Path(preloaded_server.__file__).name in word for word in command].count(True) == (number == 0)
+        assert preloaded.is_fork(psutil.Process(started.pid)) == (number == 0)
         assert ("sagefit_cloud.server" in command[:3]) == (number == 1)
         assert control.down()
 
@@ -114,6 +115,18 @@ def command_of(server: int) -> int:
     while not (found := [each for each in forks(server) if each.ppid() != server]):
         time.sleep(0.05)
     return found[0].pid
+
+
+def test_what_forks_share_is_counted_once(waiting: tuple[subprocess.Popen[bytes], int], tmp_path: Path) -> None:
+    _, server = waiting
+    command_of(server)
+    same = [psutil.Process(server), *forks(server)]
+    assert all(map(preloaded.is_fork, same))
+    meter = leftovers.Meter(tmp_path)
+    meter.look()
+    apart = sum(process.memory_info().rss - process.memory_info().shared for process in same)
+    own = psutil.Process().memory_info()
+    assert own.rss - own.shared < meter.peak < own.rss - own.shared + 0.7 * apart
 
 
 def test_whoever_is_gone_takes_the_command_with_it(waiting: tuple[subprocess.Popen[bytes], int]) -> None:

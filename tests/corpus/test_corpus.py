@@ -6,10 +6,12 @@ import re
 
 import pytest
 
-from corpus import ablation, page
+from corpus import OF_FILES, ablation, page
 from corpus.scoring import MEMORY, SPLITS, any_memory, load, score
 from sagefit.failures import CLASSES
 from sagefit.paths import ROOT
+
+pytestmark = OF_FILES
 
 ALL = [text for split in SPLITS for text in load(split)]
 

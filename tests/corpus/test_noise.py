@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from corpus import OF_FILES
 from corpus.scoring import SPLITS, Text, load
 from sagefit.failures import diagnose, read_log
 from sagefit_launcher import patterns, report
+
+pytestmark = OF_FILES
 
 Lines = list[str]
 TEXTS = [text for split in SPLITS for text in load(split) if text.log and "Killed" not in text.log][::7]

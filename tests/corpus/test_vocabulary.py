@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from corpus import ablation
+from corpus import OF_FILES, ablation
 from corpus.scoring import MEMORY
 from sagefit.failures import diagnose
 from sagefit_launcher import vocabulary
 from sagefit_launcher.last_words import last_words
+
+pytestmark = OF_FILES
 
 SAID = [
     ("tile engine: could not reserve 3.2 GiB of vram for the atlas", "gpu_memory", "words: memory + gpu"),

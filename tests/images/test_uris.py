@@ -7,6 +7,8 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from sagefit.job.image_table import algorithms, frameworks
 from sagefit.paths import TRAINING_JOB_MODULE
 from sagefit_launcher.__main__ import OLDEST
@@ -61,6 +63,11 @@ locals {
 """
 
 
+@pytest.mark.of_files(
+    *("modules/training-job/*images.tf", "modules/training-job/images.json", "modules/training-job/instances.csv"),
+    *("python/sagefit/job/image_table.py", "python/sagefit_launcher/__main__.py"),
+    *("tests/images", "tests/terraform_console.py"),
+)
 def test_images_are_those_that_aws_publishes(tmp_path: Path) -> None:
     """All rows in one process of Terraform."""
     (tmp_path / "resolve").mkdir()

@@ -29,7 +29,7 @@ ARCHIVE = "launcher.pyz"
 TRIAL = ROOT / "modules" / "training-job" / "launcher" / "sagefit_trial.py"
 OLDEST = (3, 8)
 #: Decides what the launcher does in a container: the tests that are marked with it import nothing else of Sagefit.
-OF_FILES = pytest.mark.of_files(
+DECIDES = (
     "modules/training-job/*.json",
     "modules/training-job/launcher",
     "python/sagefit/paths.py",
@@ -37,6 +37,7 @@ OF_FILES = pytest.mark.of_files(
     "tests/launcher",
     "tools/ship_launcher.py",
 )
+OF_FILES = pytest.mark.of_files(*DECIDES)
 #: Runs the launcher and its scripts; any Python from 3.8 on may be named.
 PYTHON = os.environ.get("SAGEFIT_LAUNCHER_PYTHON") or sys.executable
 

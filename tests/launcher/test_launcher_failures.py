@@ -10,7 +10,9 @@ import pytest
 from sagefit.failures import diagnose
 from sagefit_launcher.report import LONGEST_FAILURE
 
-from .conftest import LAUNCHER, Container, Killer, ship
+from .conftest import DECIDES, LAUNCHER, Container, Killer, ship
+
+pytestmark = pytest.mark.of_files(*DECIDES, "python/sagefit/failures", "python/sagefit/job/model.py")
 
 GROW = """
 import time

@@ -12,7 +12,9 @@ from sagefit_launcher.evidence import weigh_growth
 from sagefit_launcher.growth import GIB, Floors, Growth, find
 from sagefit_launcher.recorder import Recorder
 
-from .conftest import Container
+from .conftest import DECIDES, Container
+
+pytestmark = pytest.mark.of_files(*DECIDES, "python/sagefit/running/reports.py")
 
 LIMIT = 16 * GIB
 

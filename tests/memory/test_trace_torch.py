@@ -22,7 +22,19 @@ from sagefit.memory.workload import GIB, Traced
 from sagefit.paths import ROOT
 from torch_environment import torch_python
 
-pytestmark = pytest.mark.xdist_group("torch")
+pytestmark = [
+    pytest.mark.xdist_group("torch"),
+    # What each of them shows; what is around it is shown where nothing needs torch.
+    pytest.mark.of_files(
+        *(
+            "docs/trace.md",
+            "python/sagefit/cli/trace.py",
+            "python/sagefit/cloud/images",
+            "python/sagefit/environments.py",
+        ),
+        *("python/sagefit/job", "python/sagefit/memory", "tests/job_files.py", "tests/memory/test_trace_torch.py"),
+    ),
+]
 
 Trace = Callable[..., Any]
 

@@ -14,6 +14,11 @@ from sagefit.checkov import POLICIES, ScanError, scan, severities
 from sagefit.errors import FAILED
 from sagefit.paths import ROOT
 
+pytestmark = pytest.mark.of_files(
+    *(".checkov.yaml", "policies", "python/sagefit/checkov.py", "python/sagefit/environments.py"),
+    *("requirements-checkov.lock", "tests/checkout.py", "tests/policies/test_scan.py"),
+)
+
 CHANGE = {"address": "aws_sns_topic.a", "mode": "managed", "type": "aws_sns_topic", "name": "a"}
 
 

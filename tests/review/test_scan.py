@@ -20,6 +20,10 @@ def _volume(name: str, before: bool | None, after: bool | None) -> dict[str, Any
 
 
 @pytest.mark.xdist_group("review-scan")
+@pytest.mark.of_files(
+    *("policies", "python/sagefit/checkov.py", "python/sagefit/environments.py", "python/sagefit/reviewing"),
+    *("requirements-checkov.lock", "tests/review/plans.py", "tests/review/test_scan.py"),
+)
 def test_failures_are_new_fixed_or_old() -> None:
     entries = [_volume("worse", True, False), _volume("better", False, True), _volume("gone", False, None)]
     kept = _volume("same", False, False)
