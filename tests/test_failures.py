@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import io
 import json
+import os
 import re
+import threading
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -374,6 +376,15 @@ def test_a_log_through_a_pipe_is_read_from_its_end() -> None:
     assert sum(map(len, lines)) <= TAIL_BYTES + 1_000_000
     assert read_stream(io.BytesIO("Killed\n".encode("utf-16"))) == ["\ufeffKilled"]
     assert read_stream(io.BytesIO(b"")) == []
+
+
+def test_a_log_may_be_a_named_pipe(tmp_path: Path) -> None:
+    """As ``--log <(aws logs tail ...)`` of a shell is one."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writing = threading.Thread(target=pipe.write_text, args=("step 1\nMemoryError\n",))
+    writing.start()
+    assert read_log(pipe) == ["step 1", "MemoryError"]
+    writing.join()
 
 
 def test_diagnose_reads_any_log_through_a_pipe() -> None:

@@ -33,12 +33,18 @@ _PREFIX = re.compile(
     r")"
 )
 _FIELD = re.compile(r"\"(?:message|log|msg)\" {0,3}: {0,3}(?=\")")  # of CloudWatch's exports and Docker's files
+# What a line that is an object says of a failure beside its message, as libraries for such logs name it.
+_OF_FAILURE = ("error", "err", "detail", "exception", "exc_info", "stack", "stack_info", "stack_trace", "stacktrace")
 _JSON = re.compile(r" {0,40}(?:\"\w{1,40}\": ?.{0,400}|[][{}]{1,9}),? {0,3}")  # the rest of such an export
 _EVENT = re.compile(r"\d{13},(\"?)(.*)\1$")  # of CloudWatch's CSV
 _SPEAKER = re.compile(r"\[(?:rank|default)\d+\]|\[\d+,[\w:,-]{1,40}\]<|\bpid=\d+|\balgo-\d+")  # within a prefix
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*$")
-_FRAME = re.compile(r'(\s*)File "[^"]*", line \d')
-_DRAWN = re.compile(r"\s*[│╭╰❱]|\s*-+>\s*\d|\s*\^[\^~]|\s*at [\w$.]+\(|\s+raise \w|\s*frame #\d|\s*\[bt\] \(")
+_FRAME = re.compile(r'(\s*)File "[^"]*", line \d+(?! in )')
+_DRAWN = re.compile(
+    r"\s*[│╭╰❱]|\s*-+>\s*\d|\s*\^[\^~]|\s*at [\w$.]+\(|\s+raise \w|\s*frame #\d|\s*\[bt\] \("
+    r'|\s*File "[^"]*", line \d+ in |(?:Current t|T)hread 0x[\da-f]+ .{0,80}\(most recent call first\):'  # faulthandler
+    r"|Extension modules: "
+)
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w{0,80}\.){0,12}(?:[A-Z]\w{0,80}(?:Error|Exception|Interrupt)|error)\b\s?(?::|$)"
 )
@@ -154,10 +160,22 @@ def _unpacked(log: Sequence[str]) -> list[str]:
         before, *fields = _FIELD.split(line) if _FIELD.search(line) else [line]
         if fields and before.lstrip()[:1] in ("", "{", "["):
             lines += [_string(field) for field in fields[-TAIL:]]
+            lines += _of_failure(line) if len(fields) == 1 else []
         elif not (indented and _JSON.fullmatch(line)):
             found = _EVENT.match(line)
             lines.append(found.group(2) if found else line)
     return lines
+
+
+def _of_failure(line: str) -> Iterator[str]:
+    """What an object says of a failure."""
+    try:
+        found = json.loads(line)
+    except ValueError:  # cut off, or more than one
+        return
+    for name in _OF_FAILURE if isinstance(found, dict) else ():
+        if isinstance(found.get(name), str):
+            yield from found[name].splitlines()
 
 
 def _string(text: str) -> str:

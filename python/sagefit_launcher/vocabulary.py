@@ -46,6 +46,8 @@ _LACKS = re.compile(
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient|not (?:enough"
         rf"|sufficient)|shortage)",
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:ran out|runs out|is low\b|too low)",
+        rf"\b{_RAM} (?:usage )?(?:(?:of )?\d[\w.]* ?(?:[kmgt]i?b )?)?is (?:over|above|beyond) {_FEW}"
+        r"(?:budget|limit|quota)\b",
         rf"\b(?:us(?:ed|es|ing)|consum(?:ed|es|ing)|took|taken|fill(?:ed|ing)) (?:up )?all (?:of )?(?:the |your |its )?"
         rf"{_TWO}{_RAM}",
         r"\b(?:need|require|request)\w* (?:\w+ ){0,5}?\d[\w.,]* ?(?:[kmgt]i?b|bytes?)\b.{0,60}\b(?:only|but)\b.{0,60}"
@@ -180,9 +182,21 @@ _DAMAGED = _any(
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
     rf"\b(?:file|data|{_FORMATS})\b.{{0,40}}\b(?:unknown|unrecogni[sz]ed) (?:\w+ )?format\b(?! code)",
     r"\bformat (?:is |was )?not recogni[sz]ed\b",
+    r"\binvalid (?:file )?header\b(?! value)|\bdoes not start with (?:\w+ ){1,2}(?:id|magic|signature)\b",
+    rf"\b{_CANNOT} parse (?!.*(?:argument|option|config|\.ya?ml)).{{0,80}}(?:\bas d?type\b|\b(?:at|in) (?:column|row)\b"
+    r"|\bfrom \W?/)|\bunknown token .{1,20} in (?:\w+ )?file\b",
+    r"\b(?:sha-?\d+|md5|checksum|hash|digest)(?: sum)? ?(?:mis-?match|does(?: not|n't) match|differs)\b",
+    r"\beof: reading array\b",
     r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|checkpoint)s? (?:is|are|was|seems|appears"
     r"|may be)?(?: to be)? ?(?:corrupt|damaged|truncated)|\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image"
     r"|shard|data\b|jpeg|block)",
+)
+_VALUES = _any(
+    r"\b(?:input|labels?|targets?|features?|columns?)(?: \w+)? contains? (?:nan|inf|missing values)",
+    r"\bnan(?: values)? (?:is|are) not (?:supported|allowed) (?:for|in)\b",
+    r"\bnone of \[.*\] are in the \[columns\]|\bcolumn names do(?:n't| not) match\b",
+    r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
+    r"!_?s(?:rc|size)\.empty\(\)",  # OpenCV, of a picture that it could not read
 )
 # Other things than data that are damaged, or end too early.
 _NOT_DATA = re.compile(r"syntax|heap|stack|memory|connection|response|http|while parsing|chunked|socket|rpc")
@@ -196,16 +210,21 @@ _REFUSED = _any(
 _GUARDED = _any(
     r"/opt/ml/(?!code)|s3://|\b(?:s3|iam|aws|kms|ecr|role)\b|arn:aws|bucket|botocore|when calling the"
     r"|credential|registry|pull image|service ?account|\buser[ =:]|\bapi group|cloud storage|hdfs|hadoop",
+    r"\bopen file failed\b",
 )
 _CREDENTIALS = _any(
-    r"\b(?:no|invalid|expired|missing|partial|bad|incorrect)\b(?: \w+){0,3} (?:credentials?|security token|access key)",
+    r"\b(?:no|invalid|expired|missing|partial|bad|incorrect)\b(?: \w+){0,3}"
+    r" (?:credentials?|security token|(?:access|api)[ _]key)",
     r"token (?:\w+ ){0,5}expired",
-    r"credentials? (?:\w+ ){0,5}(?:expired|invalid|not (?:found|provided)|missing|could not be)",
+    r"(?:credentials?|api[ _]key) (?:\w+ ){0,5}(?:expired|invalid|not (?:found|provided)|missing|could not be)",
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
     r"\brequired '[\w.]+' permission\b|\bauthentication (?:has |is |was )?fail(?:ed|ure)\b",
     r"\bfail(?:ed|ure)? to authenticate\b",
 )
-_TIME = r"(?:(?:run )?time ?limit|wall[ -]?(?:time|clock)|max\w* ?(?:run ?time|duration|execution time))"
+_TIME = (
+    r"(?:(?:run )?time ?(?:limit|budget)|wall[ -]?(?:time|clock)"
+    r"|max\w*[ -]?(?:run ?time|duration|execution time|seconds|minutes|hours)(?:=\d+)?)"
+)
 _LOST = (
     r"(?:remote end closed connection|connection (?:aborted|reset|refused|timed out|broken)|max retries exceeded"
     r"|(?:temporary )?failure in name resolution|name or service not known|read timed out)"
@@ -225,6 +244,7 @@ _OTHERS = tuple(
             "input elsewhere + missing",
         ),
         (_DAMAGED, "data", "input + damaged"),
+        (_VALUES, "data", "input + wrong values"),
         (
             rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}",
             "permission",
@@ -232,7 +252,7 @@ _OTHERS = tuple(
         ),
         (
             rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past)\b.{{0,20}}\b{_TIME}"
-            rf"|\b{_TIME}\W? (?:\w+ ){{0,6}}(?:exceed|reach|expired|hit)"
+            rf"|\b{_TIME}\W? (?:\w+ ){{0,6}}(?:exceed|reach|expired|hit|used up|exhausted|elapsed)|\bwalltimereached\b"
             r"|\blonger than (?:the |its )?(?:max\w*|allowed|permitted) (?:time|duration|runtime)",
             "time",
             "time + over",
@@ -273,13 +293,14 @@ _OTHERS = tuple(
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
             r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
-            rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?:.{{0,300}}\b{_LOST}\b",
+            rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",
         ),
         (
             r"\bsig ?kill\b|\bsignal:? ?(?:\(?9\b|killed)|\babruptly (?:died|terminated)"
             r"|\b(?:code|status|exit_?code)\b[ :=(]{1,3}(?:is )?(?:137|-9)\b|\b(?:returned?|with)\W{1,3}-9\b"
+            r"|\bexit ?codes?[ :=]{1,3}\[[^\]]{0,80}(?<!\d)-9\b"
             r"|(?:^|[:\]] |/s|/it|[)\d] +)killed\b[. ]*(?:\(core dumped\))?$|\bkilled by (?:the )?(?:kernel"
             r"|(?:operating )?system|os)\b",
             "host_memory",

@@ -63,8 +63,8 @@ def with_patterns_of_other_sources(*, words: bool) -> Score:
 
 
 def _repository(text: Text) -> str:
-    """The project that a thread belongs to; a constructed text or a page is a source of its own."""
-    return text.source.split("#")[0].split("!")[0]
+    """The project that a thread belongs to; a constructed text or a page is one of its own, all own runs are one."""
+    return text.source.split("#")[0].split("!")[0].split(" run: ")[0]
 
 
 def memory(result: Score) -> tuple[float, float]:

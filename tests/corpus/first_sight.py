@@ -32,6 +32,7 @@ _PERSON = re.compile(r"((?:/home/|/Users/|[A-Z]:\\Users\\|/mnt/|/data/|/envs/|\\
 # Sizes, addresses, times and process ids; what has less than four digits may be a code that means something.
 _NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])|(?<=0x)[0-9a-f]{6,}|(?<=\.)\d{4,}(?!\w)")
 _FRAME = re.compile(r"\s*File \".*\", line \d+, in ")
+_MARKS = re.compile(r"\s*[~^]+\s*")  # below the source line of a frame
 _KEPT = 3  # lines
 _TRIES = 9
 
@@ -62,6 +63,8 @@ def shortened(kept: dict[str, Any]) -> dict[str, Any]:
     number = 0
     while number < len(lines):
         frame = 2 if _FRAME.match(lines[number]) else 0
+        if frame and _MARKS.fullmatch("".join(lines[number + 2 : number + 3])):
+            frame = 3
         if frame and less(without := lines[:number] + lines[number + frame :]):
             lines = without
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -22,6 +23,8 @@ LOADER = "RuntimeError: DataLoader worker (pid(s) 3216) exited unexpectedly"
 BUS = "RuntimeError: DataLoader worker (pid 3216) is killed by signal: Bus error. "
 TORCHRUN = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
 NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote process exited"
+FATAL = "Fatal Python error: Bus error"
+WHERE = ['  File "train.py", line 9 in <module>', "", "Extension modules: numpy._core._multiarray_umath (total: 1)"]
 STEPS = [f"step {n} loss 0.{n}" for n in range(5)]
 ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
 
@@ -41,6 +44,12 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         ([*traceback(OOM), "batch size 8 -> 4", *STEPS, *traceback("KeyError: 1")], "code", "KeyError: 1"),
         ([f"| WARNING: ran out of memory: {OOM}, retrying batch", *STEPS, "Killed"], "host_memory", "Killed"),
         ([*traceback(OOM), "Training finished"], "code", "Training finished"),
+        # Objects: what they say beside their message counts.
+        ([json.dumps({"level": "error", "msg": "ended", "stack": "\n".join(traceback(OOM))})], "gpu_memory", OOM),
+        ([json.dumps({"message": "ended", "error": OOM, "exception": None})], "gpu_memory", OOM),
+        ([json.dumps({"message": "ended", "error": OOM})[:-1]], "code", "ended"),
+        # Where each thread was when the interpreter crashed is no traceback of an exception.
+        ([FATAL, "", "Current thread 0x7f01 (most recent call first):", *WHERE], "shared_memory", FATAL),
         # A warning counts where nothing else is said.
         (["WARNING Worker exceeded 95% memory budget", "WARNING restarting worker"], "host_memory", ""),
         (["WARNING Worker exceeded 95% memory budget", *traceback("KeyError: 1")], "code", "KeyError: 1"),

@@ -51,6 +51,17 @@ SAID = [
     ("StoreError: could not find AWS credentials", "permission", ""),
     ("error: reached the maximum runtime of the job queue", "time", ""),
     ("error: request exceeds your vCPU limit", "quota", ""),
+    ("fatal: memory usage of 12 GiB is above the container's limit", "host_memory", ""),
+    ("PoolError: exit codes [0, None, -9]", "host_memory", "words: killed"),
+    ("ParseError: cannot parse '1,5' as dtype f64 at column 'price'", "data", "words: input + damaged"),
+    ("ReadError: shard-3.tar: invalid header", "data", ""),
+    ("error: weights.bin: md5 mismatch", "data", ""),
+    ("ValueError: feature matrix contains NaN", "data", "words: input + wrong values"),
+    ("SchemaError: column names do not match", "data", ""),
+    ("error: (-215) !_src.empty() in function 'cvtColor'", "data", ""),
+    ("Error: the API key is missing", "permission", ""),
+    ("LimitReached: time budget used up after 3600 s", "time", "words: time + over"),
+    ("HTTPSConnectionPool(host='example.org', port=443): Read timed out.", "internal", ""),
 ]
 ONLY_MENTIONED = [
     "RuntimeError: pin_memory needs a GPU",
@@ -91,6 +102,12 @@ ONLY_MENTIONED = [
     "RuntimeError: heap corruption in the decoder of images",
     "error: connection lost, unexpected end of stream",
     "onnx error: not enough space: expected 318080, got 314240",
+    "RuntimeError: the gradient of layer 3 contains NaN",
+    "AssertionError: loss contains inf",
+    "error: could not parse argument --lr as type float",
+    "HTTPError: invalid header value b'a'",
+    "RuntimeError: exit codes [0, 1, -19]",
+    "RuntimeError: timed out waiting 5000ms for recv operation to complete",
 ]
 
 

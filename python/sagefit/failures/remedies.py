@@ -66,6 +66,11 @@ _READ_ELSEWHERE = (
     " saved before in /opt/ml/checkpoints; a hyperparameter can tell the script",
     "give what the evidence names as inputs.<channel>, or let the script make it first",
 )
+_WRONG_VALUES = (
+    "look for what the evidence names in the inputs: values that are missing (NaN) or too large, a column, a file that"
+    " is empty; mend or leave out what has it before the job, or let the script do so",
+    "let the script check what it reads before the first step: such a job ends early and can say which file it is",
+)
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
     "*Throttling*": _THROTTLED,
     "*Rate exceeded*": _THROTTLED,
@@ -73,6 +78,7 @@ REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
     "*PermissionError: *Permission denied*": _REFUSED_BY_SYSTEM,
     "*ermission denied*": _REFUSED_BY_SYSTEM,
     "words: input elsewhere + missing": _READ_ELSEWHERE,
+    "words: input + wrong values": _WRONG_VALUES,
 }
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
 

@@ -33,8 +33,10 @@ def table() -> tuple[Pattern, ...]:
 
 
 def read_log(path: Path) -> list[str]:
-    """The last lines of a log file, however large it is and whatever bytes are in it."""
+    """The last lines of a log file, however large it is and whatever bytes are in it; it may be a pipe, too."""
     with path.open("rb") as file:
+        if not file.seekable():
+            return read_stream(file)
         head = file.read(2)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES) // 2 * 2)
