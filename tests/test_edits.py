@@ -84,11 +84,18 @@ def test_however_the_file_ends(text: str) -> None:
     }
 
 
+@pytest.mark.parametrize("before", ["a:\n  - 1\n  - 2\nb: 3\n", "a:\n- 1\n- 2\n\nb: 3\n", "b: 3\na:\n- 1\n"])
+def test_a_list_of_several_lines_becomes_one_line(before: str) -> None:
+    after = edited(before, [Edit(("a",), [1, 4])])
+    assert yaml.safe_load(after) == {"a": [1, 4], "b": 3}
+    assert "[1, 4]\n" in after
+
+
 @pytest.mark.parametrize(
     ("text", "field"),
     [
         ("a: &x { b: 1 }\nc: *x\n", ("c", "b")),
-        ("a:\n  - b\n", ("a",)),
+        ("a:\n  - b # why\n", ("a",)),
         ("a: |\n  long\n", ("a",)),
         ("a: [1]\n", ("a", "b")),
         ("a: 1\n", ("a", "b")),

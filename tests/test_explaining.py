@@ -184,6 +184,27 @@ def test_a_knob_that_the_script_does_not_have_is_not_turned(tmp_path: Path) -> N
         assert {edit.field[-1] for edit in remedy.proposal.edits} == {"instance_type"}
 
 
+LOSS = {"metric": "loss", "type": "Minimize"}
+BATCH = "per_device_train_batch_size"
+
+
+@pytest.mark.parametrize(
+    ("searched", "expected"),
+    [
+        ([2, 4, 32], ["-    - 2", "-    - 4", "-    - 32", "+      [2, 4]"]),
+        ({"min": 2, "max": 64}, ["-      max: 64", "+      max: 4"]),
+    ],
+    ids=["a list", "a range"],
+)
+def test_a_search_leaves_out_its_largest_batches(searched: Any, expected: list[str], tmp_path: Path) -> None:
+    tuning = {"objective": LOSS, "max_jobs": 4, "ranges": {"rate": [0.1, 0.2], BATCH: searched}}
+    search = {"metrics": [{"name": "loss", "regex": "loss=([0-9.]+)"}], "tuning": tuning}
+    path = gpu_job(tmp_path, **search, **{f"hyperparameters.{BATCH}": None})
+    given = found(path, "gpu_memory", instance_type="ml.g5.xlarge")
+    assert expected in [changed(remedy) for remedy in given]
+    assert all(remedy.fits for remedy in given)
+
+
 def test_what_a_run_measured_counts_when_attempts_are_chosen_again(tmp_path: Path) -> None:
     path = gpu_job(tmp_path, **{"attempts": "auto", "hyperparameters.per_device_train_batch_size": 4})
     plan = JobPlan(load_job(path))

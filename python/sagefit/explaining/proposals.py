@@ -17,9 +17,12 @@ from sagefit.errors import SagefitError
 from sagefit.job import Attempt, Job
 from sagefit.job.edits import Edit
 from sagefit.job.key import Key
+from sagefit.job.memory_model import Knob
 from sagefit.job.processing_model import Step
+from sagefit.job.tuning import Range
 from sagefit.job.values import Hyperparameter, as_text, as_written, duration
 from sagefit.memory import Workload
+from sagefit.memory.knobs import name_of
 from sagefit.planning import JobPlan
 from sagefit.planning.choose import Candidate, next_larger, sideways
 from sagefit.planning.market import fallbacks, one
@@ -36,6 +39,11 @@ WAIT_SECONDS = 7200
 
 SAME = "the same effective batch"
 _MEMORY = ("gpu_memory", "host_memory")
+_SEARCHED: Mapping[str, tuple[Knob, ...]] = {
+    "gpu_memory": ("micro_batch", "sequence_length"),
+    "host_memory": ("workers", "micro_batch", "sequence_length"),
+    "shared_memory": ("workers", "micro_batch"),
+}
 _MAKERS: Mapping[str, tuple[MakeRemedy, ...]] = {
     "gpu_memory": (accumulate, checkpoint),
     "host_memory": (stream, fewer_workers, accumulate, checkpoint),
@@ -156,6 +164,7 @@ def proposals(failed: Failed) -> Iterator[Proposal]:
         yield Proposal("choose the attempts again, by what this run measured")
     if not failed.step:
         yield from _hyperparameters(failed)
+        yield from _narrower(failed)
     yield from _OF_CLASS.get(failed.failure_class, _none)(failed)
 
 
@@ -201,6 +210,31 @@ def _made(failed: Failed, makers: list[MakeRemedy]) -> Proposal | None:
     changed = {name: value for name, value in values.items() if name not in now or as_text(now[name]) != as_text(value)}
     edits = tuple(Edit(failed.hyperparameter(name), value) for name, value in changed.items())
     return Proposal("; ".join(filter(None, words)), edits) if edits else None
+
+
+def _narrower(failed: Failed) -> Iterator[Proposal]:
+    """A search without its largest values of what takes memory, as many left out as have to be.
+
+    The other remedies do not touch what is searched.
+    """
+    ranges = failed.job.tuning.ranges if failed.job.tuning and not failed.step else {}
+    for knob in _SEARCHED.get(failed.failure_class, ()):
+        name = name_of(failed.job, knob, ranges)
+        for words, key, value in _less(ranges.get(name or "")):
+            edit = Edit(("tuning", "ranges", str(name), *key), value)
+            yield Proposal(f"search {name} {words}", (edit,), kind=f"narrower {knob}")
+
+
+def _less(searched: Range | list[Any] | None) -> Iterator[tuple[str, Key, Any]]:
+    """Smaller ends of what is searched, the largest first: in words, where one stands, and what stands there then."""
+    if isinstance(searched, Range) and searched.is_whole:
+        most = int(searched.max)
+        while (most := most // TWICE) > searched.min:
+            yield f"up to {most} instead of {searched.max}", ("max",), most
+    elif isinstance(searched, list) and all(isinstance(value, int) for value in searched):
+        largest, *smaller = sorted(searched, reverse=True)
+        for most in smaller:
+            yield f"up to {most} instead of {largest}", (), [value for value in searched if value <= most]
 
 
 def _larger(failed: Failed) -> Iterator[Proposal]:

@@ -88,9 +88,12 @@ def _child(node: yaml.Node | None, part: str | int) -> yaml.Node | None:
 
 
 def _replaced(text: str, node: yaml.Node | None, value: Any) -> str | None:
-    """``text`` with another value in the place of a node that stands on its line."""
+    """``text`` with another value in the place of a node that stands on its line, or of a list without comments."""
     if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
         return None
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style:
+        begin, end = node.start_mark.index, _end_of(text, node)
+        return None if "#" in text[begin:end] else f"{text[:begin]}{' ' * STEP}{_scalar(value)}{text[end:]}"
     if not isinstance(node, yaml.ScalarNode) and not getattr(node, "flow_style", False):
         return None
     assert node is not None  # noqa: S101 - for mypy
