@@ -22,10 +22,12 @@ import yaml
 from corpus.scoring import HERE, SPLITS, Text, as_text, by_itself, load
 
 OTHERS = HERE / "others.yaml"
-# Folders of whoever printed a text, which a reader of paths takes for those of this machine, and what is kept.
+# Folders of whoever printed a text, which a reader of paths takes for those of this machine, and the host of a
+# registry, which is not to be named; with each what is kept.
 _ROOTS = (
     (re.compile(f"/{'root'}/"), "/home/user/"),
     (re.compile(rf"/{'opt'}/(?!ml\b)(?=[A-Za-z])"), "/usr/local/"),
+    (re.compile(rf"(?<=//){'pypi'}\.org/project/"), "example.org/"),
 )
 _PEOPLE = ("user", "ada", "someone")
 _PERSON = re.compile(r"((?:/home/|/Users/|[A-Z]:\\Users\\|/mnt/|/data/|/envs/|\\envs\\|/scratch/))[\w.-]+")
