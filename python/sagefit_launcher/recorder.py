@@ -22,6 +22,7 @@ KEPT_SAMPLES = 60
 REPORT_EVERY = 2.0  # seconds between two writings of sagefit.json
 PRINT_EVERY = 30.0  # seconds between two metric lines
 NEAR = 0.85  # this share of the limit is close enough for a kill to have been for memory
+DISK_FULL = 0.99  # from this share on a checkpoint that was just being written did not fit
 FULL = 0.95  # from this share on memory is at its limit: a failure that nothing explains was for it
 RECENT = 2.0  # seconds before the end that count for it
 LOOK_SHARE = 0.1  # of the time may be spent on looking for checkpoints
@@ -258,6 +259,9 @@ class Recorder:
         if now < self._look_at:
             return
         found = saves.look(self._checkpoints, self._clock.passed)
+        space = volumes.space(self._checkpoints)
+        if found.entry and space and space.share >= DISK_FULL:  # what was written last did not fit: the one before it
+            found = saves.look(self._checkpoints, self._clock.passed, without=found.entry)
         self._look_at = now + max(KEEP_EVERY, (time.monotonic() - now) / LOOK_SHARE)
         if found.newest is None or found.newest <= self._started:  # there before the script: of an earlier attempt
             saved = None

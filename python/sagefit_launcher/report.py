@@ -20,7 +20,8 @@
 - ``history``: of the whole run, at most 120 stretches of ``every_seconds`` each: ``host_bytes``, the highest of each,
   and ``gpu_bytes``, that of the fullest GPU (null without GPUs).
 - ``checkpoints``: ``files`` and ``bytes`` in their folder, ``saved_seconds``: when the script last wrote one, in
-  seconds since it began (null: it wrote none), and ``newest``: which file that was, below the folder.
+  seconds since it began (null: it wrote none), and ``newest``: which file that was, below the folder. The
+  checkpoint that was last written does not count where the disk is full.
 - ``growth``: host memory that grew from one checkpoint to the next, ``bytes_per_checkpoint``, over how many
   ``checkpoints`` it was seen, and for how many more a host with twice the memory would last, ``more_checkpoints``; null
   where it did not.

@@ -19,11 +19,17 @@ class Written(NamedTuple):
     newest: float | None  # None without a file
     name: str | None  # of that file, below the folder
 
+    @property
+    def entry(self) -> str | None:
+        """Of that file the entry of the folder: a checkpoint is one file there, or one folder of files."""
+        return _entry(self.name) if self.name else None
 
-def look(folder: Path, when: Callable[[float], float] = float) -> Written:
+
+def look(folder: Path, when: Callable[[float], float] = float, without: str | None = None) -> Written:
     """Looks at the folder. Links are not followed, and what cannot be read is left out.
 
-    ``when`` makes of a file's time, in seconds by the file system's clock, what ``newest`` is to be.
+    ``when`` makes of a file's time, in seconds by the file system's clock, what ``newest`` is to be. The entry
+    ``without`` counts, but is not the newest.
     """
     count = size = 0
     newest: float | None = None
@@ -32,8 +38,14 @@ def look(folder: Path, when: Callable[[float], float] = float) -> Written:
         count, size = count + 1, size + found.st_size
         at = when(found.st_mtime)
         if newest is None or at > newest:
-            newest, name = at, os.path.relpath(path, str(folder))
+            below = os.path.relpath(path, str(folder))
+            if _entry(below) != without:
+                newest, name = at, below
     return Written(count, size, newest, name)
+
+
+def _entry(below: str) -> str:
+    return below.split(os.sep, 1)[0]
 
 
 def files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:

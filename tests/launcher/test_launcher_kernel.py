@@ -100,6 +100,34 @@ def test_a_full_disk(container: Container, how: str) -> None:
     assert (str(model) in paths) == (how == "mounted")
 
 
+SAVES_UNTIL_IT_IS_FULL = (
+    "import os, pathlib, time\n"
+    "folder = pathlib.Path(os.environ['SM_CHECKPOINT_DIR'])\n"
+    "(folder / 'step-1').write_bytes(bytes(1024**2))\n"
+    "time.sleep(1)\n"
+    "(folder / 'step-2').mkdir()\n"
+    "for shard in range(100):\n    (folder / 'step-2' / str(shard)).write_bytes(bytes(1024**2))\n    time.sleep(0.1)"
+)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_checkpoint_that_did_not_fit_is_none(container: Container, how: str) -> None:
+    """Some of its shards are whole, and of no use."""
+    container.config("checkpointconfig", {"LocalPath": "/opt/ml/checkpoints"})
+    checkpoints = container.root / "checkpoints"
+    script = SAVES_UNTIL_IT_IS_FULL
+    if how == "mounted":
+        container.before = mounted(checkpoints, "8m")
+    else:
+        told_full(container, str(checkpoints))
+        script = script.replace("range(100)", "range(8)") + "\nraise OSError(28, 'No space left on device')"
+    report = container.run(script).report
+    assert report["class"] == "disk"
+    assert report["checkpoints"]["newest"] == "step-1"
+    assert report["checkpoints"]["files"] > 2
+    assert report["checkpoints"]["saved_seconds"] < report["seconds"] - 1
+
+
 @pytest.mark.parametrize("how", WAYS)
 def test_a_disk_too_full_for_the_failure_file(container: Container, tmp_path: Path, how: str) -> None:
     """The output folder lies on the disk that the script fills to the last byte: some room was kept for this."""

@@ -54,6 +54,24 @@ def test_what_was_there_before_stays_before(times: Times) -> None:
         assert clock.passed(before) < 1000
 
 
+def test_a_process_that_has_to_wait_between_two_readings_sees_no_clock_set(
+    times: Times, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, waits = WallClock(), [1.5, 3.0, 0.0, 0.0]
+
+    def day() -> float:
+        times.go(waits.pop(0))
+        return times.day
+
+    times.go(10)
+    written, at = times.day, times.passing
+    monkeypatch.setattr(time, "time", day)
+    clock.look()
+    clock.look()
+    assert not waits
+    assert clock.passed(written) == pytest.approx(at)
+
+
 def test_a_clock_that_runs_a_little_fast_was_not_set(times: Times) -> None:
     clock = WallClock()
     for _ in range(100):

@@ -49,7 +49,7 @@ def test_a_run_that_died_is_explained(told: dict[str, str], name: str) -> None:
     text, case = told[name], CASES[name]
     assert text.splitlines()[0] == case.failure_class
     assert text.splitlines()[1].startswith("evidence: ")
-    assert [words for words in case.words if words not in text] == []
+    assert [words for words in case.words if words not in text] == [], text
 
 
 def test_the_page_has_what_is_said(told: dict[str, str]) -> None:

@@ -294,10 +294,12 @@ def disk_is_full(root: Path) -> None:
 
 
 def disk_is_full_of_checkpoints(root: Path) -> None:
-    """Checkpoints that nobody removes fill the volume; the error is raised anew by the one who saves."""
+    """A checkpoint of many files fills the volume; the error is raised anew by the one who saves."""
+    time.sleep(5)
     try:
+        (root / "checkpoints" / "next").mkdir()
         for number in range(MORE_THAN_THE_DISK):
-            (root / "checkpoints" / f"old-{number}").write_bytes(bytes(MIB))
+            (root / "checkpoints" / "next" / str(number)).write_bytes(bytes(MIB))
     except OSError as error:
         raise RuntimeError("the checkpoint could not be saved") from error
 
@@ -530,8 +532,8 @@ def keeps_more_at_every_checkpoint(root: Path) -> None:
     held = []
     for epoch in range(60):
         held.append(bytearray(40 * MIB))
+        time.sleep(1.2)  # the host is full in here, not while it saves
         (root / "checkpoints" / "epoch").write_text(str(epoch))
-        time.sleep(1.2)
 
 
 TROUBLES = [
