@@ -34,7 +34,7 @@ CPU_RATIO, G_RATIO, G_XLARGE_RATIO, P_RATIO = 1.20, 1.25, 1.40, 1.15
 
 
 def forget() -> None:
-    for cached in (instances, price, store.snapshots, choose._offers, choose._automatic):
+    for cached in (instances, price, store.snapshots, choose._offers, choose._automatic, choose._places):
         cached.cache_clear()
 
 

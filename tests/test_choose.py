@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from sagefit.catalog.prices import Price
 from sagefit.memory import Estimate, Measured, Placement, Prediction, Tabular, Transformer, Workload
 from sagefit.planning import choose as choosing
 from sagefit.planning.candidate import NOT_ALLOWED
-from sagefit.planning.choose import Candidate, candidates, choose, next_larger, sideways, verdict
+from sagefit.planning.choose import Candidate, candidates, cheapest, choose, next_larger, sideways, verdict
 
 EAST = "us-east-1"
 NO_PRICES = "ap-southeast-3"
@@ -268,6 +269,33 @@ def test_the_choice_fits_and_nothing_that_fits_is_cheaper(gpu: float, host: floa
         assert chosen.host_share is not None
         assert max(chosen.gpu_share, chosen.host_share) <= 0.9 + 1e-9
         assert chosen.usd_per_hour == min(fitting)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.one_of(st.none(), NEEDS),
+    NEEDS,
+    st.sampled_from(
+        ["auto", ("ml.g5.xlarge", "ml.g4dn.xlarge"), ("ml.m5.large",), ("ml.p4d.24xlarge", "ml.g6.48xlarge")]
+    ),
+    st.sampled_from([1, 2]),
+    st.sampled_from([None, 8, 200]),
+    st.sampled_from(["none", "zero3"]),
+    st.sampled_from([EAST, NO_PRICES]),
+)
+def test_the_cheapest_is_what_is_chosen_of_all(
+    gpu: float | None,
+    host: float,
+    types: Any,
+    count: int,
+    world_size: int | None,
+    sharding: Any,
+    region: str,
+) -> None:
+    work = replace(measured(gpu, host), world_size=world_size, sharding=sharding)
+    found = candidates(types, count, work, region)
+    assert found == sorted(found, key=lambda candidate: candidate.order)
+    assert cheapest(types, count, work, region) == choose(found)
 
 
 @settings(deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 
 ALWAYS_EXCLUDED = (
     "**/.git/**",
@@ -31,9 +32,9 @@ class LeftOut:
         self._files, self._folders = [], []
         for pattern in patterns:
             with suppress(re.error):
-                self._files.append(re.compile(_regex(pattern)))
+                self._files.append(_compiled(pattern))
                 if pattern.endswith("/**"):
-                    self._folders.append(re.compile(_regex(pattern[:-3])))
+                    self._folders.append(_compiled(pattern[:-3]))
 
     def file(self, name: str) -> bool:
         """Whether the file of this path is not uploaded."""
@@ -52,6 +53,11 @@ def always_left_out(job: str) -> tuple[str, ...]:
 def pattern_of(path: str) -> str:
     """What leaves out this path and no other."""
     return re.sub(r"[\\*?\[{]", r"\\\g<0>", path)
+
+
+@lru_cache(maxsize=1024)  # most jobs leave out the same
+def _compiled(glob: str) -> re.Pattern[str]:
+    return re.compile(_regex(glob))
 
 
 def _regex(glob: str) -> str:

@@ -14,6 +14,7 @@ from sagefit.job.forms import one_of
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)\s*([smhd])")
 _MOST_DIGITS = 10
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 _LONG_UNITS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
@@ -157,7 +158,7 @@ def as_text(value: Hyperparameter) -> str:
     """
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _AS_JSON.encode(value)
 
 
 def duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ and hyphens make no difference. ``memory.knobs`` of a job names others.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from sagefit.job import Job
 from sagefit.job.memory_model import Knob
@@ -30,5 +31,6 @@ def names_in(knob: Knob, hyperparameters: Mapping[str, object]) -> list[str]:
     return [spelt[name] for name in KNOBS[knob] if name in spelt]
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     return name.lower().replace("-", "_")

@@ -10,11 +10,11 @@ al. 2024 (KTO), Shao et al. 2024 (GRPO), Agarwal et al. 2024 (GKD).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sagefit.job.memory_model import Objective
 from sagefit.memory.stacks import StackProfile
-from sagefit.memory.workload import GIB, Placement, Transformer, Workload
+from sagefit.memory.workload import GIB, Placement, Transformer, Vision, Workload
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ def sampler_bytes(workload: Workload, placement: Placement) -> float:
     return workload.sampler_share * placement.gpu_gib * GIB
 
 
-def as_placed(workload: Workload, placement: Placement) -> Placement:
-    """``placement`` without its model of GPU, unless that changes what ``workload`` needs there."""
-    return placement if workload.sampler.startswith("vllm") else replace(placement, gpu="", gpu_gib=0.0)
+def depends_on_gpu(workload: Workload) -> bool:
+    """Whether the model of GPU changes what ``workload`` needs there, and not only how many there are."""
+    # Of vision models, memory without tensors was measured for each GPU; vLLM takes a share of what there is.
+    return isinstance(workload.model, Vision) or workload.sampler.startswith("vllm")

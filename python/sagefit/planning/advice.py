@@ -13,8 +13,8 @@ from sagefit.memory import Tabular, Workload, predict
 from sagefit.paths import display
 from sagefit.planning.candidate import MOST_INSTANCES
 from sagefit.planning.changes import ELSEWHERE, Change, changes_of
-from sagefit.planning.choose import Candidate, choose
-from sagefit.planning.market import choices
+from sagefit.planning.choose import Candidate
+from sagefit.planning.market import cheapest
 
 MOST = 8
 PAIRED = 5
@@ -108,7 +108,7 @@ def _try(job: Job, workload: Workload, near: Candidate, changes: Sequence[Change
         resources |= {"instance_type": "auto"} if change.kind == "type" else {}
         resources |= {"instance_count": change.instance_count} if change.instance_count else {}
     other = job.model_copy(update={"resources": job.resources.model_copy(update=resources)}) if resources else job
-    fit = choose(choices(other, replace(workload, **changed)))
+    fit = cheapest(other, replace(workload, **changed))
     if fit is None or fit.prediction is None or near.prediction is None:
         return None
     before, after = near.prediction, fit.prediction

@@ -128,20 +128,27 @@ class Candidate:
 
     @property
     def order(self) -> tuple[bool, float, bool, int, int, str, int]:
-        """Cheapest first. Types without a price come last, in the order of their prices in us-east-1.
+        """Cheapest first, see `order_of`."""
+        return order_of(self.instance, self.price, self.order_usd, self.placement)
 
-        At the same price a published one comes before an estimated one, then fewer GPUs, then the newer generation
-        (the higher number in the family's name), then the name.
-        """
-        return (
-            self.price is None,
-            self.order_usd,
-            bool(self.price and self.price.estimated),
-            self.placement.gpus,
-            -self.instance.generation,
-            self.instance_type,
-            self.instance_count,
-        )
+
+def order_of(
+    instance: Instance, price: Price | None, usd: float, placement: Placement
+) -> tuple[bool, float, bool, int, int, str, int]:
+    """Cheapest first. Types without a price come last, in the order of their prices in us-east-1.
+
+    At the same price a published one comes before an estimated one, then fewer GPUs, then the newer generation (the
+    higher number in the family's name), then the name. ``usd`` is that of all instances for an hour.
+    """
+    return (
+        price is None,
+        usd,
+        bool(price and price.estimated),
+        placement.gpus,
+        -instance.generation,
+        instance.ml_type,
+        placement.hosts,
+    )
 
 
 def spot_range(usd: float) -> tuple[float, float, float]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from sagefit.catalog.instance_table import Instance, instances
 from sagefit.catalog.prices import REFERENCE_REGION, Price, price
-from sagefit.memory import Measured, Placement, Prediction, Tabular, Vision, Workload, predict
-from sagefit.memory.objectives import as_placed
+from sagefit.memory import Measured, Placement, Prediction, Tabular, Workload, predict
+from sagefit.memory.objectives import depends_on_gpu
 from sagefit.planning.candidate import (
     HEAD_ROOM,
     MOST_INSTANCES,
@@ -21,6 +21,7 @@ from sagefit.planning.candidate import (
     Resource,
     Verdict,
     judge,
+    order_of,
     verdict,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "Candidate",
     "Verdict",
     "candidates",
+    "cheapest",
     "choose",
     "instances_for",
     "next_larger",
@@ -39,6 +41,9 @@ __all__ = [
 
 GROWN_COUNTS = (1, 2, 4, 8)
 """Instance counts that a sharded job may grow to by itself."""
+
+GROWS_FROM = 2
+"""The stage of sharding from which more instances lower what each GPU holds of gradients."""
 
 WORTH_IT = 1.1
 """A larger instance must lower the load of the memory that ran out by this factor: 15 GiB to 16 is not enough."""
@@ -83,26 +88,51 @@ def candidates(
     ``packaged`` ignores refreshed prices, so that every machine gets the same order. ``gpu`` says whether ``"auto"``
     means types with GPUs, when the model alone must not decide it.
     """
-    automatic = types == "auto"
+    return [
+        _candidate(offer, workload, placement, prediction, head_room, spot, permitted)
+        for offer, placement, prediction in _predicted(types, instance_count, workload, region, packaged, gpu)
+        if (permitted := not allowed or offer.instance.ml_type in allowed) or types != "auto"
+    ]
+
+
+def cheapest(
+    types: Literal["auto"] | Sequence[str],
+    instance_count: int,
+    workload: Workload,
+    region: str,
+    *,
+    head_room: float = HEAD_ROOM,
+    spot: bool = False,
+    packaged: bool = False,
+) -> Candidate | None:
+    """What `choose` takes of `candidates`. What costs more is not looked at."""
+    for offer, placement, prediction in _predicted(types, instance_count, workload, region, packaged, None):
+        if prediction and verdict(prediction.host, offer.instance.usable_host_gib, head_room) == "FITS":
+            found = _candidate(offer, workload, placement, prediction, head_room, spot, permitted=True)
+            if _may_be_chosen(found):
+                return found
+    return None
+
+
+def _predicted(
+    types: Literal["auto"] | Sequence[str],
+    instance_count: int,
+    workload: Workload,
+    region: str,
+    packaged: bool,
+    gpu: bool | None,
+) -> Iterator[tuple[_Offer, Placement, Prediction | None]]:
+    """Where the workload could run and what it needs there, the cheapest first."""
     with_gpu = needs_gpu(workload) if gpu is None else gpu
     ampere = with_gpu is True and _needs_ampere(workload)
-    names = _automatic(with_gpu, ampere) if automatic else tuple(dict.fromkeys(types))
-    offers = _offers(region, packaged)
+    names = "auto" if types == "auto" else tuple(dict.fromkeys(types))
+    grows, size, every = workload.stage >= GROWS_FROM, workload.world_size, depends_on_gpu(workload)
     predictions: dict[Placement, Prediction | None] = {}
-    found = []
-    for name in names:
-        permitted = not allowed or name in allowed
-        if automatic and not permitted:
-            continue
-        instance = offers[name].instance
-        for count in _counts(instance_count, instance, workload) if automatic else (instance_count,):
-            placement = Placement.on(instance, count)
-            # Of vision models, memory without tensors was measured for each GPU; all else depends on their number.
-            alike = placement if isinstance(workload.model, Vision) else as_placed(workload, placement)
-            if alike not in predictions:
-                predictions[alike] = predict(workload, alike)
-            found.append(_candidate(offers[name], workload, placement, predictions[alike], head_room, spot, permitted))
-    return sorted(found, key=lambda candidate: candidate.order)
+    for offer, placement, bare in _places(names, instance_count, size, grows, with_gpu, ampere, region, packaged):
+        alike = placement if every else bare
+        if alike not in predictions:
+            predictions[alike] = predict(workload, alike)
+        yield offer, placement, predictions[alike]
 
 
 def choose(found: Iterable[Candidate]) -> Candidate | None:
@@ -111,7 +141,11 @@ def choose(found: Iterable[Candidate]) -> Candidate | None:
     A candidate without a price is chosen only when no fitting one has a price. Its ``price`` is then None, and the
     caller has to say so.
     """
-    return min((c for c in found if c.verdict == "FITS" and c.allowed), key=lambda c: c.order, default=None)
+    return min(filter(_may_be_chosen, found), key=lambda c: c.order, default=None)
+
+
+def _may_be_chosen(candidate: Candidate) -> bool:
+    return candidate.verdict == "FITS" and candidate.allowed
 
 
 def next_larger(
@@ -181,6 +215,32 @@ def _offer(instance: Instance, region: str, packaged: bool) -> _Offer:
     return _Offer(instance, known, order.usd_per_hour if order else float("inf"), flags)
 
 
+@lru_cache(maxsize=256)
+def _places(
+    types: Literal["auto"] | tuple[str, ...],
+    least: int,
+    world_size: int | None,
+    grows: bool,
+    with_gpu: bool | None,
+    ampere: bool,
+    region: str,
+    packaged: bool,
+) -> tuple[tuple[_Offer, Placement, Placement], ...]:
+    """Where a workload could run, in the order of `Candidate.order`, which does not depend on the workload.
+
+    The second placement is that without the model of GPU, for what depends on their number alone.
+    """
+    offers = _offers(region, packaged)
+    found = [
+        (offers[name], Placement.on(offers[name].instance, count), Placement(count, offers[name].instance.gpu_count))
+        for name in (_automatic(with_gpu, ampere) if types == "auto" else types)
+        for count in (_counts(least, offers[name].instance, world_size, grows) if types == "auto" else (least,))
+    ]
+    return tuple(
+        sorted(found, key=lambda at: order_of(at[0].instance, at[0].price, at[0].order_usd * at[1].hosts, at[1]))
+    )
+
+
 @cache
 def _automatic(gpu: bool | None, ampere: bool) -> tuple[str, ...]:
     return tuple(
@@ -202,11 +262,11 @@ def instances_for(world_size: int, instance: Instance) -> int:
     return math.ceil(world_size / instance.gpu_count) if instance.gpu_count else 1
 
 
-def _counts(least: int, instance: Instance, workload: Workload) -> tuple[int, ...]:
-    if workload.world_size is not None:
-        count = max(least, instances_for(workload.world_size, instance))
+def _counts(least: int, instance: Instance, world_size: int | None, grows: bool) -> tuple[int, ...]:
+    if world_size is not None:
+        count = max(least, instances_for(world_size, instance))
         return (count,) if count <= max(least, MOST_INSTANCES) else ()
-    if workload.stage < 2:
+    if not grows:
         return (least,)
     return (least, *(count for count in GROWN_COUNTS if count > least))
 

@@ -15,8 +15,8 @@ from typing import Any
 from sagefit.job import Job
 from sagefit.memory import Workload
 from sagefit.planning.changes import Change, changes_of
-from sagefit.planning.choose import Candidate, choose
-from sagefit.planning.market import choices, one
+from sagefit.planning.choose import Candidate
+from sagefit.planning.market import cheapest, choices, one
 
 #: Kinds of changes after which the same is learnt, but for rounding: how it is computed is changed, not what.
 KEEPING = ("type", "base", "attention", "stack", "checkpointing", "batch", "workers", "dataset", "reference", "sampler")
@@ -126,7 +126,7 @@ class _Search:
 
     def fit(self, changes: Sequence[Change]) -> Candidate | None:
         """The cheapest that the changed job fits on."""
-        return choose(choices(*self._changed(changes)))
+        return cheapest(*self._changed(changes))
 
     def _changed(self, changes: Sequence[Change]) -> tuple[Job, Workload]:
         changed: dict[str, Any] = {}

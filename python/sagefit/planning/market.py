@@ -14,6 +14,7 @@ from sagefit.catalog.instance_table import instances
 from sagefit.catalog.prices import REFERENCE_REGION
 from sagefit.job import Job
 from sagefit.memory import Workload
+from sagefit.planning import choose
 from sagefit.planning.candidate import Verdict
 from sagefit.planning.choose import HEAD_ROOM, Candidate, candidates
 from sagefit.planning.planned import PlannedAttempt
@@ -24,11 +25,12 @@ Types = Literal["auto"] | tuple[str, ...]
 
 def choices(job: Job, workload: Workload) -> Sequence[Candidate]:
     """The candidates that ``resources.instance_type`` allows for the first attempt, the cheapest first."""
-    written = job.resources.instance_type
-    if written == "auto":
-        return _judged(job, workload, "auto", job.resources.instance_count)
-    types = (written,) if isinstance(written, str) else tuple(written)
-    return _judged(job, workload, types, job.resources.instance_count)
+    return _judged(job, workload, _written(job), job.resources.instance_count)
+
+
+def cheapest(job: Job, workload: Workload) -> Candidate | None:
+    """The one of `choices` that is chosen; the dearer ones are not judged."""
+    return _cheapest(_written(job), job.resources.instance_count, workload, _head_room(job), job.resources.spot)
 
 
 def fallbacks(job: Job, workload: Workload) -> Sequence[Candidate]:
@@ -57,8 +59,23 @@ def worst(job: Job, workload: Workload, attempt: PlannedAttempt) -> Candidate:
 
 
 def _judged(job: Job, workload: Workload, types: Types, count: int, *, gpu: bool | None = None) -> Sequence[Candidate]:
-    head_room = job.memory.head_room if job.memory else HEAD_ROOM
-    return _candidates(types, count, workload, head_room, job.resources.spot, gpu)
+    return _candidates(types, count, workload, _head_room(job), job.resources.spot, gpu)
+
+
+def _written(job: Job) -> Types:
+    written = job.resources.instance_type
+    if written == "auto":
+        return "auto"
+    return (written,) if isinstance(written, str) else tuple(written)
+
+
+def _head_room(job: Job) -> float:
+    return job.memory.head_room if job.memory else HEAD_ROOM
+
+
+@lru_cache(maxsize=256)  # one job asks for the same ways to run it again and again
+def _cheapest(types: Types, count: int, workload: Workload, head_room: float, spot: bool) -> Candidate | None:
+    return choose.cheapest(types, count, workload, REFERENCE_REGION, head_room=head_room, spot=spot, packaged=True)
 
 
 @lru_cache(maxsize=32)  # one job asks for the same a few times
