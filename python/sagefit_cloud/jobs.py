@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from sagefit_cloud.records import ContainerJob, now
 
 HOMOGENEOUS = "homogeneousCluster"
+# What a job says of each secondary status. AWS documents those of Starting and Training; those of Downloading,
+# Uploading and Completed are in logs that people published; what it says of the others nobody published.
 _MESSAGES = {
     "Starting": "Starting the training job",
     "Pending": "Waiting for instances",
@@ -23,6 +25,7 @@ _MESSAGES = {
     "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
     "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
 }
+_PREPARED = "Preparing the instances for training"  # what Starting says at its end
 _REASON_LIMIT = 1024
 
 
@@ -170,6 +173,8 @@ class TrainingJob(ContainerJob):
         time = now()
         if self._transitions:
             self._transitions[-1]["EndTime"] = time
+            if self.secondary == "Starting" and secondary in ("Downloading", "Training"):
+                self._transitions[-1]["StatusMessage"] = _PREPARED
         text = message or _MESSAGES[secondary]
         self._transitions.append({"Status": secondary, "StartTime": time, "StatusMessage": text})
         self._modified = time
