@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 e8523bbdecee94a4
+# Rendered by sagefit from model-choice-224-resnet50.yaml. Edit that file, not this one. sha256 6b2cb4022040e7a0
 
 name        = "model-choice-224-resnet50"
 platform    = "dev"
@@ -21,7 +21,7 @@ resources = { input_mode = "File", checkpoints = true, network_isolation = true 
 # A run costs at most 9.93 USD in us-east-1; repeats after internal errors of AWS could add at most 19.87 USD.
 attempts = [
   # 0: ml.g6e.xlarge, at most 1 h. The cheapest that fits
-  # FITS: at most 31.2 of 44.3 GiB per GPU (70%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1
+  # FITS: at most 32.0 of 44.3 GiB per GPU (72%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The cheapest that fits"
@@ -37,10 +37,10 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 70.4
+    memory_percent = 72.2
   },
   # 1: ml.g6e.2xlarge, at most 1 h. Another pool of capacity with no less memory, at the nearest price. 59 GiB of usable host memory instead of 30
-  # FITS: at most 31.2 of 44.3 GiB per GPU (70%), 2.9 of 59.2 GiB per host (5%); 2.80 USD an hour in us-east-1
+  # FITS: at most 32.0 of 44.3 GiB per GPU (72%), 2.9 of 59.2 GiB per host (5%); 2.80 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Another pool of capacity with no less memory, at the nearest price. 59 GiB of usable host memory instead of 30"
@@ -50,10 +50,10 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu" }
-    memory_percent      = 70.4
+    memory_percent      = 72.2
   },
   # 2: ml.g7e.2xlarge, at most 1 h. RTX PRO Server 6000 with 95 GiB instead of L40S with 44 GiB
-  # FITS: at most 31.7 of 95.0 GiB per GPU (33%), 2.9 of 59.2 GiB per host (5%); 4.20 USD an hour in us-east-1
+  # FITS: at most 32.1 of 95.0 GiB per GPU (34%), 2.9 of 59.2 GiB per host (5%); 4.20 USD an hour in us-east-1
   {
     name                = "larger-gpu"
     reason              = "RTX PRO Server 6000 with 95 GiB instead of L40S with 44 GiB"
@@ -62,6 +62,6 @@ attempts = [
     spot                = false
     volume_size_gb      = 30
     max_runtime_seconds = 3600
-    memory_percent      = 33.4
+    memory_percent      = 33.8
   },
 ]

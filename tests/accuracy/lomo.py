@@ -30,6 +30,7 @@ class Outcome:
     run: Run
     point: float
     upper: float
+    beside: float = 0.0  # of ``upper``, what is added to the point and its ratio
 
     @property
     def error(self) -> float:
@@ -58,25 +59,26 @@ def outcomes(runs: Sequence[Run], known: Sequence[Run]) -> list[Outcome]:
         with _fitted_without([run for run in runs if run.model != model], held):
             table = ratios(rest)
             for run in held:
-                point = run.comparable()
-                found.append(Outcome(run, point, point * bounds.gpu_ratio(run.workload, table)))
+                found.append(Outcome(run, run.comparable(), run.bound(bounds.gpu_ratio(run.workload, table))))
     return sorted(found, key=lambda outcome: outcome.run.id)
 
 
 def vision_outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """Every vision run with constants fitted without its model, and a bound from such points of the other models."""
     points: dict[str, float] = {}
+    beside: dict[str, float] = {}
     for model in {run.model for run in runs}:
         constants = vision_fit.fit([_measurement(run) for run in runs if run.model != model])
         for run in runs:
             if run.model == model:
                 points[run.id] = peak(vision.gpu_phases(run.workload, run.placement, constants)) / GIB
+                beside[run.id] = vision.beside(run.placement, constants) / GIB
     ratio = {run.id: run.measured / points[run.id] for run in runs}
     bound = {
         model: bounds.quantile(ratio[run.id] for run in runs if run.model != model)
         for model in {run.model for run in runs}
     }
-    return [Outcome(run, points[run.id], points[run.id] * max(1.0, bound[run.model])) for run in runs]
+    return [Outcome(run, points[run.id], points[run.id] * max(1.0, bound[run.model]) + beside[run.id]) for run in runs]
 
 
 def cpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
@@ -138,8 +140,7 @@ def at_first_sight(table: str, runs: Sequence[Run]) -> list[Outcome]:
 
 def gpu_outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """Every run as the planner predicts it, with the bounds that it has."""
-    points = [(run, run.comparable()) for run in runs]
-    return [Outcome(run, point, point * bounds.gpu_ratio(run.workload)) for run, point in points]
+    return [Outcome(run, run.comparable(), run.bound(bounds.gpu_ratio(run.workload))) for run in runs]
 
 
 def cpu_ratios(runs: Sequence[Run]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from accuracy import lomo
 from accuracy.lomo import Outcome, Score
-from accuracy.runs import Run
+from accuracy.runs import Run, rows
 from sagefit.catalog import instances
 from sagefit.job.memory_model import Stack
 from sagefit.memory import GIB, Vision, bounds, forget, vision, vision_fit
@@ -37,8 +37,8 @@ def outcomes_of(project: str, runs: Sequence[Run], stack: Stack = "unknown") -> 
     found = []
     with without(project, runs):
         for run in (run for run in runs if run.project == project):
-            point = unseen(run, stack).comparable()
-            found.append(Outcome(run, point, point * bounds.gpu_ratio(run.workload)))
+            new = unseen(run, stack)
+            found.append(Outcome(run, new.comparable(), new.bound(bounds.gpu_ratio(run.workload)), new.beside()))
     return found
 
 
@@ -73,7 +73,8 @@ def _constants(rest: Sequence[Run]) -> vision.Constants:
     if not seen:
         return vision.CONSTANTS
     fitted = vision_fit.fit([(run.workload, run.placement, run.measured * GIB) for run in seen])
-    return replace(fitted, other=statistics.mean([*fitted.context.values(), *CONTEXTS]))
+    most = max([fitted.most, *(float(row["mib"]) * MIB for row in rows("contexts.csv"))])
+    return replace(fitted, other=statistics.mean([*fitted.context.values(), *CONTEXTS]), most=most)
 
 
 # --- the decision -----------------------------------------------------------------------------------------------------

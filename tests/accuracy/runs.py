@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from job_files import auto_job
-from sagefit.memory import Diffusion, Placement, Transformer, Vision, Workload, diffusion, predict, vision
+from sagefit.memory import GIB, Diffusion, Placement, Transformer, Vision, Workload, diffusion, predict, vision
 from sagefit.memory.presets import presets
 from sagefit.memory.read import described
 
@@ -46,6 +46,15 @@ class Run:
             raise ValueError(f"{self.id} has no prediction")
         parts = (prediction.gpu or prediction.host).parts
         return sum(size for part, size in parts.items() if part not in LEFT_OUT[self.metric])
+
+    def beside(self) -> float:
+        """What the bound adds to its ratio, in GiB, without what the metric does not count."""
+        counted = isinstance(self.workload.model, Vision) and "framework" not in LEFT_OUT[self.metric]
+        return vision.beside(self.placement) / GIB if counted else 0.0
+
+    def bound(self, ratio: float) -> float:
+        """The bound in GiB that a ratio makes."""
+        return self.comparable() * ratio + self.beside()
 
     @property
     def ratio(self) -> float:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accuracy.runs import rows
 from sagefit.job.memory_model import Optimizer, Precision, Sharding, Stack
-from sagefit.memory import Placement, Vision, Workload, bounds, vision
+from sagefit.memory import GIB, Placement, Vision, Workload, bounds, predict, vision
 from sagefit.memory.overhead import peak
 from sagefit.memory.vision_fit import fit
 from sagefit.memory.vision_models import MIB, table
@@ -228,6 +229,23 @@ def test_logits_of_segformer_by_hand() -> None:
     )
 
 
+def test_the_bound_allows_for_the_most_that_a_process_without_tensors_holds() -> None:
+    bound = bounds.gpu_ratio(RESNET50)
+    for gpu, placement in (("A100", A100), ("L40S", L40S), ("T4", Placement(1, 1, "T4"))):
+        found = predict(RESNET50, placement)
+        assert found
+        assert found.gpu
+        beside = vision.CONSTANTS.most - found.gpu.parts["framework"] * GIB
+        assert found.gpu.beside == pytest.approx(beside / GIB)
+        assert found.gpu.upper == pytest.approx(found.gpu.point * bound + found.gpu.beside)
+        assert (found.gpu.beside > 0) == (gpu != "A100")
+
+
+def test_nobody_published_more_than_the_bound_allows_for() -> None:
+    assert max(float(row["mib"]) for row in rows("contexts.csv")) * MIB <= vision.CONSTANTS.most
+    assert max(vision.CONSTANTS.context.values()) == vision.CONSTANTS.most
+
+
 def test_a_backbone_without_weights_has_no_frozen_part() -> None:
     tuned, scratch = (
         replace(RESNET50, model=Vision("retinanet_resnet50_fpn", 800, pretrained=yes), micro_batch=4)
@@ -240,7 +258,9 @@ def test_a_backbone_without_weights_has_no_frozen_part() -> None:
 
 
 def test_fit_finds_the_constants_that_made_the_measurements() -> None:
-    truth = vision.Constants(context={"A100": 900.0 * MIB, "L40S": 500.0 * MIB}, other=700.0 * MIB, factor=1.05)
+    truth = vision.Constants(
+        context={"A100": 900.0 * MIB, "L40S": 500.0 * MIB}, other=700.0 * MIB, most=900.0 * MIB, factor=1.05
+    )
     runs = [
         (workload, place, peak(vision.gpu_phases(workload, place, truth)))
         for workload in (replace(RESNET50, micro_batch=batch) for batch in (8, 16, 64, 256))
@@ -250,6 +270,7 @@ def test_fit_finds_the_constants_that_made_the_measurements() -> None:
     assert found.factor == truth.factor
     assert found.context == pytest.approx(truth.context)
     assert found.other == pytest.approx(truth.other)
+    assert found.most == pytest.approx(truth.most)
     with pytest.raises(ValueError, match="no measurements"):
         fit([])
 

@@ -45,7 +45,8 @@ def _predicted(workload: Workload, placement: Placement) -> Prediction | None:
     gpu = None
     if isinstance(model, Transformer | Vision | Diffusion | Traced):
         if placement.gpus_per_host:
-            gpu = _estimate(_gpu_phases(workload, placement), bounds.gpu_ratio(workload))
+            beside = vision.beside(placement) if isinstance(model, Vision) else 0.0
+            gpu = _estimate(_gpu_phases(workload, placement), bounds.gpu_ratio(workload), beside / GIB)
         else:
             on_host, host_ratio = cpu.together(on_host, workload, placement), bounds.cpu_ratio(workload)
     return Prediction(
@@ -66,13 +67,13 @@ def _gpu_phases(workload: Workload, placement: Placement) -> Phases:
     return vision.gpu_phases(workload, placement)
 
 
-def _estimate(phases: Phases, ratio: float) -> Estimate:
+def _estimate(phases: Phases, ratio: float, beside: float = 0.0) -> Estimate:
     totals = {phase: sum(parts.values()) / GIB for phase, parts in phases.items()}
     binding = max(totals, key=lambda phase: totals[phase])
     parts = {part: size / GIB for part, size in phases[binding].items() if size > 0}
     point = sum(parts.values())
     least = max(totals[phase] - each.get("pools", 0.0) / GIB for phase, each in phases.items())
-    return Estimate(point, point * ratio, parts, binding, totals, max(0.0, point - least))
+    return Estimate(point, point * ratio + beside, parts, binding, totals, max(0.0, point - least), beside)
 
 
 def _measured(workload: Workload, model: Measured, placement: Placement) -> Prediction:

@@ -21,6 +21,7 @@ from sagefit.memory.workload import Phases, Placement, Vision, Workload
 __all__ = [
     "CONSTANTS",
     "Constants",
+    "beside",
     "default_image_size",
     "find",
     "gpu_phases",
@@ -49,18 +50,20 @@ class Constants:
 
     ``context`` is the device memory, in bytes, of a process without tensors: CUDA context, kernels, libraries. It
     depends on the CUDA release (kernels are loaded lazily since 11.7) more than on the GPU, but published runs say
-    only the GPU. ``other`` is that of a GPU without runs. ``factor`` is device bytes for each byte that the replayed
-    allocator reserves.
+    only the GPU. ``other`` is that of a GPU without runs, and ``most`` the highest that anybody published, which a
+    bound allows for. ``factor`` is device bytes for each byte that the replayed allocator reserves.
     """
 
     context: Mapping[str, float]
     other: float
+    most: float
     factor: float
 
 
 # Fitted with vision_fit.fit on published runs: 2,128 of 510 timm models on an A100 (GPUMemNet's sheet), 56 of five
-# models on an L40S (milabench). ``other`` is their mean; others publish 1,237 MiB on an A100 and 1,343 MiB on a V100.
-CONSTANTS = Constants(context={"A100": 1731 * MIB, "L40S": 894 * MIB}, other=1312 * MIB, factor=1.02)
+# models on an L40S (milabench). ``other`` is their mean. What else was published of processes without tensors is in
+# tests/accuracy/contexts.csv: 141 MiB on a T4 in 2026 to 1,687 MiB on an RTX 3090 in 2022, by CUDA's release.
+CONSTANTS = Constants(context={"A100": 1731 * MIB, "L40S": 894 * MIB}, other=1312 * MIB, most=1731 * MIB, factor=1.02)
 
 # One stack of each kind that matters here: of the rest of a profile nothing concerns images.
 _DIFFERENT: list[Stack] = list(
@@ -84,12 +87,22 @@ def gpu_phases(workload: Workload, placement: Placement, constants: Constants | 
     An unknown stack is predicted as the one that needs most. Raises KeyError for a model that is not `known`.
     """
     constants = constants or CONSTANTS
-    context = constants.context.get(gpu_model(placement), constants.other)
+    context = _context(placement, constants)
     context += NCCL if workload.ranks(placement) > 1 else 0.0
     return {
         phase: {**parts, "allocator": (constants.factor - 1) * sum(parts.values()), "framework": context}
         for phase, parts in tensor_phases(workload, placement).items()
     }
+
+
+def beside(placement: Placement, constants: Constants | None = None) -> float:
+    """Bytes that a process without tensors may hold beyond what the point has of it: its software is not known."""
+    constants = constants or CONSTANTS
+    return max(0.0, constants.most - _context(placement, constants))
+
+
+def _context(placement: Placement, constants: Constants) -> float:
+    return constants.context.get(gpu_model(placement), constants.other)
 
 
 def gpu_model(placement: Placement) -> str:

@@ -36,7 +36,9 @@ def _with_factor(runs: Sequence[tuple[str, float, float]], factor: float) -> tup
         rest[gpu].append((size - factor * tensors, size))
     context = {gpu: max(0.0, _weighted_median(found)) for gpu, found in rest.items()}
     errors = [abs(left - context[gpu]) / size for gpu, found in rest.items() for left, size in found]
-    return statistics.median(errors), Constants(context, statistics.mean(context.values()), factor)
+    return statistics.median(errors), Constants(
+        context, statistics.mean(context.values()), max(context.values()), factor
+    )
 
 
 def _weighted_median(found: Sequence[tuple[float, float]]) -> float:

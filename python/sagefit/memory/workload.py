@@ -290,7 +290,8 @@ class Estimate:
 
     ``parts`` sum to ``point`` and are those of ``phase``, the phase that binds; ``phases`` holds the sum of each.
     ``upper`` is what a measurement exceeds in about one case of twenty. ``spare`` of the point is given back by the
-    allocator before a run dies: with less than ``point`` a run is slower, with less than ``least`` it dies.
+    allocator before a run dies: with less than ``point`` a run is slower, with less than ``least`` it dies. ``beside``
+    is what of ``upper`` does not grow with the point: what a process may hold without any tensor.
     """
 
     point: float
@@ -299,6 +300,7 @@ class Estimate:
     phase: str
     phases: dict[str, float] = field(default_factory=dict)
     spare: float = 0.0
+    beside: float = 0.0
 
     @property
     def least(self) -> float:

@@ -27,7 +27,7 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "verdict": sizing.verdict,
         "gpu_gib": _estimate(prediction.gpu) if prediction and prediction.gpu else None,
         "host_gib": _estimate(prediction.host) if prediction else None,
-        "bound": _bound(sizing.evidence),
+        "bound": _bound(sizing.evidence, sizing.beside),
         "head_room": shown.head_room if shown else None,
         "binds": shown.binds if shown else None,
         "source": prediction.source if prediction else None,
@@ -61,11 +61,12 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _bound(found: Evidence | None) -> dict[str, Any] | None:
+def _bound(found: Evidence | None, beside: float) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
         "ratio": _round(found.ratio),
+        "beside": _round(beside),
         "group": found.group,
         **{name: getattr(found.behind, name) for name in ("runs", "models", "sources")},
         "few": found.behind.few,

@@ -90,6 +90,12 @@ class Sizing:
         return evidence(self.workload, on_gpu=bool(shown.placement.gpus_per_host))
 
     @property
+    def beside(self) -> float:
+        """GiB of the bound on a GPU's memory that are no part of ``evidence.ratio``."""
+        gpu = self.shown.prediction.gpu if self.shown and self.shown.prediction else None
+        return gpu.beside if gpu else 0.0
+
+    @property
     def assumptions(self) -> list[str]:
         """What the prediction takes for granted."""
         noted = self.shown.prediction.assumptions if self.shown and self.shown.prediction else ()

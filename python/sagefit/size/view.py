@@ -50,7 +50,7 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
             yield from bar("each GPU", shown.prediction.gpu, shown.usable_gpu_gib, shown.head_room)
         yield from bar("each host", shown.prediction.host, shown.usable_host_gib, shown.head_room)
     if behind := sizing.evidence:
-        yield Text(_evidence(behind), style="dim")
+        yield Text(_evidence(behind, sizing.beside), style="dim")
     if sizing.measured:
         yield Text("")
         yield _measured(sizing)
@@ -92,9 +92,11 @@ def _way(way: Way) -> str:
     return f"{_usd(way.fit)} USD an hour on {_instances(way.fit)}, {way.result}: {way.text}"
 
 
-def _evidence(found: Evidence) -> str:
+def _evidence(found: Evidence, beside: float) -> str:
     """How sure the bound is: the measured runs behind it."""
     told = f"bound: {found.ratio:.2f} x the prediction"
+    if beside >= 0.005:
+        told += f" and {beside:.2f} GiB that a process may hold beside its tensors"
     if not found.behind.runs:
         return f"{told}; nothing of this kind was measured ({found.group})"
     behind = f"{_runs(found.behind)} ({found.group})"
