@@ -94,7 +94,9 @@ def test_a_message_with_its_source_line_is_told(row: Pattern, example: str) -> N
 def test_an_echo_leaves_the_word_to_what_was_before(row: Pattern, example: str) -> None:
     assert row.failure_class == "code"
     assert diagnose(log=["CUDA error: out of memory", example]).failure_class == "gpu_memory"
-    assert diagnose(log=["all is well", example]).failure_class == "code"
+    a_process_is_gone = "BrokenProcessPool" in example  # which has a witness of its own
+    alone = "host_memory" if a_process_is_gone else "code"
+    assert diagnose(log=["all is well", example]).failure_class == alone
 
 
 @of(SUMMARY)
@@ -220,6 +222,27 @@ def test_a_kill_is_weighed_against_how_full_the_host_was(exit_code: int) -> None
     reason = "AlgorithmError: , exit code: 137"
     assert diagnose(reason, utilisation={"host_memory": 31}).failure_class == "code"
     assert "host memory at most 31 % full" in diagnose(reason, utilisation={"host_memory": 31}).evidence
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "failure_class"), [(124, "time"), (135, "shared_memory"), (-7, "shared_memory"), (143, "stopped")]
+)
+def test_an_exit_code_says_what_nothing_else_does(exit_code: int, failure_class: str) -> None:
+    found = diagnose(log=["step 1", "step 2"], exit_code=exit_code)
+    assert (found.failure_class, found.confidence) == (failure_class, "C")
+    assert str(exit_code) in found.evidence
+    stronger = ["step 1", "MemoryError: Unable to allocate the index"]
+    assert diagnose(log=stronger, exit_code=exit_code).failure_class == "host_memory"
+
+
+def test_a_pool_that_lost_a_process_was_short_of_memory_as_far_as_is_known() -> None:
+    gone = "BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running."
+    log = ["Traceback (most recent call last):", f"concurrent.futures.process.{gone}"]
+    found = diagnose(log=log)
+    assert (found.failure_class, found.confidence) == ("host_memory", "C")
+    assert diagnose(log=log, utilisation={"host_memory": 31}).failure_class == "code"
+    told = f"AlgorithmError: sagefit: code: train.py ended with exit code 1: {gone}, exit code: 1"
+    assert diagnose(told, log=log).failure_class == "code"  # the launcher has looked at the host's memory
 
 
 def test_what_no_text_explains_is_told_by_what_was_full() -> None:

@@ -42,9 +42,11 @@ _SURVIVED = re.compile(
     r"(?<!\bnot )(?<!\bno )\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying"
     r"|retry with|trying (?:half|again|with)"
     r"|falling back|fall back|(?<!try )(?<!or )(?<!by )(?<!consider )(?:halving|reducing|lowering|decreasing)"
-    r"|not a failure)\b",
+    r"|not a failure|(?:is|was|are|were|now) disabled|(?:cache|caching|logging|logger|tensorboard) disabled)\b",
     re.IGNORECASE,
 )
+_KILLED = re.compile(r"\bline +\d+: +\d+ Killed\b")  # a shell's words for a child that SIGKILL ended
+_TO_WORKERS = "Could not pickle the task to send it to the workers"
 _REMARK = re.compile(r"\b(?:WARNING|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)")
 
 
@@ -75,12 +77,14 @@ def last_words(
     meant: Match | None = None  # what the words of the last failed line mean, that no pattern knows
     closed = False  # an exception has been found, and nothing says that another led to it
     handled = False  # what comes now was being handled when the last exception was raised
+    interrupted = False  # a stop came while what comes now was being handled, which is no failure then
     progress: set[str] = set()
     talk = number = 0
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number]
         if line.kind in (CAUSE, CONTEXT):
             handled = handled or (closed and line.kind == CONTEXT)
+            interrupted = line.kind == CONTEXT and weak is not None and weak.pattern.failure_class == "stopped"
             closed = False
             continue
         if line.kind == HEAD:
@@ -97,6 +101,8 @@ def last_words(
         match = match or _wrapped(rows, lines, number)
         if match and match.pattern.where == patterns.EXCEPTION and match.pattern.failure_class == "host_memory":
             match = _finer(match, lines, number)
+        if match and match.pattern.failure_class == "disk" and _is_of_joblib(lines, number):
+            match = match._replace(pattern=match.pattern._replace(failure_class="shared_memory"))
         if match and _is_advice(match, line):
             aside.append(PassedOver(match, "it is advice, or speaks of names in the code"))
             continue
@@ -108,7 +114,10 @@ def last_words(
             remark = _is_survived(_REMARK, lines, number)
             if not match.is_weak and not remark and not handled:
                 return match, match.text
-            if weak:
+            if weak and match.pattern.failure_class == "stopped" and _KILLED.search(weak.text):
+                aside.append(PassedOver(weak, "it was killed after a request to stop"))
+                weak = None
+            elif weak:
                 aside.append(PassedOver(match, "what was said after it counts"))
             likely = match._replace(pattern=match.pattern._replace(confidence=WEAK)) if handled else match
             weak = weak or likely
@@ -119,6 +128,8 @@ def last_words(
         elif line.kind == EXCEPTION and (line.source or not line.text.endswith(":")):
             if weak and not line.source:
                 continue  # a remark, not what was raised
+            if interrupted:
+                break
             if weak:
                 aside.append(PassedOver(weak, "it was only a remark: an exception came before it"))
             told, closed, weak = told or line.text, True, None
@@ -231,6 +242,11 @@ def _finer(match: Match, lines: Sequence[Line], number: int) -> Match:
     if meant is None or meant.pattern.failure_class not in ("gpu_memory", "shared_memory"):
         return match
     return match._replace(pattern=match.pattern._replace(failure_class=meant.pattern.failure_class))
+
+
+def _is_of_joblib(lines: Sequence[Line], number: int) -> bool:
+    """Whether an error came from handing a batch to joblib's workers, which it does through ``/dev/shm``."""
+    return any(_TO_WORKERS in line.text for line in lines[number + 1 :])
 
 
 def _said_before(lines: Sequence[Line], number: int) -> list[str]:

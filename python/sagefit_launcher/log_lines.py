@@ -22,8 +22,8 @@ _PREFIX = re.compile(
     r"|\[\d+,(?:mpirank:\d+,algo-)?\d+\]<std(?:err|out)>:\s?"  # Open MPI, and as SageMaker's toolkit starts it
     r"|\([\w .-]{0,60}pid=[^)]{1,80}\)\s?"  # Ray
     r"|[\w.-]{1,60} *\|(?: |$)"  # Docker Compose
-    r"|(?:[\w.-]{1,80}/)?algo-\d+-\d{10}\s"  # aws logs tail
-    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,10}(?:Z|[+-]\d\d:?\d\d)?\]?:?\s"
+    r"|(?:[\w.-]{1,80}/)?algo-\d+-\d{10}(?:\s|$)"  # aws logs tail
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]{0,10}(?:Z|[+-]\d\d:?\d\d)?\]?:?(?:\s|$)"
     rf"|{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{{1,80}}:\d+\]\s"  # vLLM
     rf"|{_LEVEL}\s?(?:[:|-]|\[[^\]]{{0,80}}\])?\s"
     r"|\[(?:[^][]{0,100}\d[^][]{0,100}|[Ee]rror|ERROR|[Ww]arning|[Ii]nfo)\]\s"

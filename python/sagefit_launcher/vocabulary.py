@@ -186,7 +186,8 @@ _DAMAGED = _any(
     rf"\b{_CANNOT} parse (?!.*(?:argument|option|config|\.ya?ml)).{{0,80}}(?:\bas d?type\b|\b(?:at|in) (?:column|row)\b"
     r"|\bfrom \W?/)|\bunknown token .{1,20} in (?:\w+ )?file\b",
     r"\b(?:sha-?\d+|md5|checksum|hash|digest)(?: sum)? ?(?:mis-?match|does(?: not|n't) match|differs)\b",
-    r"\beof: reading array\b",
+    r"\beof: reading array\b|\beoferror: expected -?\d+ bytes, (?:read|got) -?\d+",
+    r"\b(?:line|row|record) \d+\b.{0,20}\bexpected \d+ (?:columns?|fields?|values?|cells?)\b.{0,20}\b(?:found|got|saw)",
     r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|checkpoint)s? (?:is|are|was|seems|appears"
     r"|may be)?(?: to be)? ?(?:corrupt|damaged|truncated)|\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image"
     r"|shard|data\b|jpeg|block)",
@@ -196,6 +197,8 @@ _VALUES = _any(
     r"\bnan(?: values)? (?:is|are) not (?:supported|allowed) (?:for|in)\b",
     r"\bnone of \[.*\] are in the \[columns\]|\bcolumn names do(?:n't| not) match\b",
     r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
+    r"\b(?:inputs?|labels?|targets?|features?|columns?)(?: values?)? (?:is|are) (?:not finite|non-?finite|nan)\b",
+    r"\b(?:references?|labels?|annotations?|targets?|masks?|captions?|images?) (?:is |are )?missing for \d",
     r"!_?s(?:rc|size)\.empty\(\)",  # OpenCV, of a picture that it could not read
 )
 # Other things than data that are damaged, or end too early.
@@ -237,7 +240,12 @@ _QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
 _OTHERS = tuple(
     (re.compile(expression), failure_class, words)  # in order: the first that is found decides
     for expression, failure_class, words in (
-        (rf"{_INPUT}.{{0,200}}{_MISSING}|{_MISSING}.{{0,200}}{_INPUT}", "data", "input + missing"),
+        (
+            rf"{_INPUT}.{{0,200}}{_MISSING}|{_MISSING}.{{0,200}}{_INPUT}"
+            r"|找不到(?:输入|数据|训练|样本).{0,4}文件|(?:输入|数据|训练|样本)文件.{0,60}不存在",
+            "data",
+            "input + missing",
+        ),
         (
             rf"{_NO_FILE}(?!.*\.(?:py|sh|so|dll|exe|ya?ml|cfg)\b).{{0,300}}?{_DATA_PATH}",
             "data",
@@ -246,12 +254,13 @@ _OTHERS = tuple(
         (_DAMAGED, "data", "input + damaged"),
         (_VALUES, "data", "input + wrong values"),
         (
-            rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}",
+            rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}"
+            r"|: permission denied(?: \([^)]*\))?$",
             "permission",
             "access + refused",
         ),
         (
-            rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past)\b.{{0,20}}\b{_TIME}"
+            rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past|used(?: up)?)\b.{{0,20}}\b{_TIME}"
             rf"|\b{_TIME}\W? (?:\w+ ){{0,6}}(?:exceed|reach|expired|hit|used up|exhausted|elapsed)|\bwalltimereached\b"
             r"|\blonger than (?:the |its )?(?:max\w*|allowed|permitted) (?:time|duration|runtime)",
             "time",
@@ -293,7 +302,7 @@ _OTHERS = tuple(
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
             r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
-            rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
+            rf"|\[errno 5\]|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",
         ),

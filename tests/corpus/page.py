@@ -84,6 +84,13 @@ OF_OTHERS = (
         "what a thread holds for it. Four that wait for a peer, a loader or a server in vain were to be *time*, which "
         "here is a limit of time alone",
     ),
+    (
+        25,
+        "2026-11-30",
+        "144 of 146 more jobs without a GPU that one more who had not seen a pattern wrote, and let fail, half of them "
+        "so that something else is mentioned or survived before, or that much is printed after the cause; two are left "
+        "out, whose shortened logs are those of others",
+    ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
 # that are called so, all that are of memory, and those rightly answered of any class.

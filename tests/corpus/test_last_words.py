@@ -26,6 +26,9 @@ NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:
 FATAL = "Fatal Python error: Bus error"
 WHERE = ['  File "train.py", line 9 in <module>', "", "Extension modules: numpy._core._multiarray_umath (total: 1)"]
 STEPS = [f"step {n} loss 0.{n}" for n in range(5)]
+NO_SPACE = "OSError: [Errno 28] No space left on device"
+PICKLING = "_pickle.PicklingError: Could not pickle the task to send it to the workers."
+STAMP = "2024-05-01T12:00:00.0+00:00 my-job/algo-1-1714564800"
 ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
 
 
@@ -60,6 +63,18 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         # Somebody ended what hung after it.
         ([*traceback(OOM), *traceback("KeyboardInterrupt")], "gpu_memory", OOM),
         ([*STEPS, *traceback("KeyboardInterrupt")], "stopped", "KeyboardInterrupt"),
+        # A stop that comes while an exception is handled is no failure of what handles it.
+        ([*traceback("IndexError: pop"), *CONTEXT, *traceback("KeyboardInterrupt")], "stopped", "KeyboardInterrupt"),
+        ([*traceback(OOM), *CONTEXT, *traceback("KeyboardInterrupt")], "gpu_memory", OOM),
+        ([*traceback("KeyError: 1"), *traceback("KeyboardInterrupt")], "code", "KeyError: 1"),
+        # Who does not end when asked to is killed.
+        (["Received SIGTERM", "step 9", "run.sh: line 8: 4242 Killed python train.py"], "stopped", "Received SIGTERM"),
+        (["step 9", "run.sh: line 8: 4242 Killed python train.py"], "host_memory", ""),
+        # joblib hands batches to its workers through /dev/shm.
+        ([*traceback(NO_SPACE), *CAUSE, *traceback(PICKLING)], "shared_memory", NO_SPACE),
+        ([*traceback(NO_SPACE), *CAUSE, *traceback("SaveError: could not save")], "disk", NO_SPACE),
+        # A line that is only a time is an empty one.
+        ([f"{STAMP} {line}" for line in [*traceback(OOM), *CAUSE, *traceback("E: 1")]], "gpu_memory", OOM),
         # Raised from it: it is the cause.
         ([*traceback(OOM), *CAUSE, *traceback("TrainerError: step failed")], "gpu_memory", OOM),
         # That its handler failed, too, is no sign that it was survived.

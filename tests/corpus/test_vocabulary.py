@@ -62,6 +62,14 @@ SAID = [
     ("Error: the API key is missing", "permission", ""),
     ("LimitReached: time budget used up after 3600 s", "time", "words: time + over"),
     ("HTTPSConnectionPool(host='example.org', port=443): Read timed out.", "internal", ""),
+    ("OSError: [Errno 5] Input/output error", "internal", "words: service + fault"),
+    ("EOFError: expected 4096 bytes, read 112", "data", "words: input + damaged"),
+    ("clean.pl: a.tsv line 9: expected 4 fields, got 3", "data", ""),
+    ("ValueError: 3 labels are not finite", "data", "words: input + wrong values"),
+    ("error: captions are missing for 12 images", "data", ""),
+    ("错误:找不到训练文件 a.csv", "data", "words: input + missing"),
+    ("tokenizer: could not open the cache: Permission denied (uid=1000)", "permission", "words: access + refused"),
+    ("error: the job used up its walltime", "time", ""),
 ]
 ONLY_MENTIONED = [
     "RuntimeError: pin_memory needs a GPU",
@@ -108,6 +116,9 @@ ONLY_MENTIONED = [
     "HTTPError: invalid header value b'a'",
     "RuntimeError: exit codes [0, 1, -19]",
     "RuntimeError: timed out waiting 5000ms for recv operation to complete",
+    "ValueError: expected 4 fields, got 3",
+    "RuntimeError: gradients are not finite",
+    "error: the argument is missing for 1 option",
 ]
 
 

@@ -19,12 +19,19 @@ from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, SU
 
 ANY_CODE = "*sagefit: code: *"
 """The launcher's `code` that says no more."""
+TIMED_OUT = 124  # of `timeout` of GNU coreutils
 TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
+BUS_ERROR = (135, -7)  # 128 + SIGBUS: a page of a file that cannot be had, mostly of /dev/shm
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
 
 _AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
 _OF_SAGEMAKER = re.compile(r"\s*(?:AlgorithmError|ClientError|CapacityError|InternalServerError)\b")
 _EXIT_CODE = re.compile(r", exit code: -?\d+\s*$")
+# What is raised where a process of a pool is gone. Python's and Ray's documentation name a kill as the cause, and Ray's
+# the lack of memory as the first reason for one. A launcher knows better, by the host's memory.
+_WORKER_IS_GONE = re.compile(
+    r"\bBrokenProcessPool: .*terminated abruptly|\bWorkerCrashedError: The worker died unexpectedly"
+)
 _SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
 
 
@@ -151,7 +158,21 @@ def end_of_the_process(known: Known) -> Testimony | None:
     if known.exit_code in TERMINATED and not known.told:
         text = f"exit code {known.exit_code}: ended by SIGTERM"
         return Testimony("the exit code", Diagnosis("stopped", text, None, patterns.WEAK), False)
+    if known.exit_code in BUS_ERROR:
+        text = f"exit code {known.exit_code}: ended by SIGBUS"
+        return Testimony("the exit code", Diagnosis("shared_memory", text, None, patterns.WEAK), False)
+    if known.exit_code == TIMED_OUT and not known.told:
+        text = f"exit code {known.exit_code}: what timeout ends a command with"
+        return Testimony("the exit code", Diagnosis("time", text, None, patterns.WEAK), False)
     return None
+
+
+def lost_worker(known: Known) -> Testimony | None:
+    """A pool that lost a process, and does not know why."""
+    match, said, _ = known.read
+    if match is not None or known.launcher_spoke or not _WORKER_IS_GONE.search(said):
+        return None
+    return Testimony("the log", Diagnosis("host_memory", " ".join(said.split()), None, patterns.WEAK), False)
 
 
 def words_of_the_reason(known: Known) -> Testimony | None:
@@ -173,6 +194,7 @@ WITNESSES: tuple[Callable[[Known], Testimony | None], ...] = (
     log,
     kernel,
     end_of_the_process,
+    lost_worker,
     words_of_the_reason,
 )
 """Certain words first, then likely ones; among the same, in this order."""
