@@ -128,18 +128,18 @@ class Candidate:
 
     @property
     def order(self) -> tuple[bool, float, bool, int, int, str, int]:
-        """Cheapest first, see `order_of`."""
+        """Cheapest first. Types without a price come last, in the order of their prices in us-east-1.
+
+        At the same price a published one comes before an estimated one, then fewer GPUs, then the newer generation
+        (the higher number in the family's name), then the name.
+        """
         return order_of(self.instance, self.price, self.order_usd, self.placement)
 
 
 def order_of(
     instance: Instance, price: Price | None, usd: float, placement: Placement
 ) -> tuple[bool, float, bool, int, int, str, int]:
-    """Cheapest first. Types without a price come last, in the order of their prices in us-east-1.
-
-    At the same price a published one comes before an estimated one, then fewer GPUs, then the newer generation (the
-    higher number in the family's name), then the name. ``usd`` is that of all instances for an hour.
-    """
+    """`Candidate.order` of a place that nothing was predicted for yet; ``usd`` is that of all its instances an hour."""
     return (
         price is None,
         usd,
