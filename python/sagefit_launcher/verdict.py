@@ -10,6 +10,7 @@ from .last_words import explains_itself
 from .last_words import last_words as read_last_words
 from .process import Ended
 from .recorder import Recorder
+from .vocabulary import IO_ERROR
 
 
 def judge(
@@ -31,10 +32,17 @@ def judge(
     failure_class, said = last_words(lines)
     if failure_class == "code" and recorder.kernel_killed():
         return "host_memory", f"{how}, the kernel having killed one of its processes for memory: {said}"
-    if failure_class == "code" and not is_shown(said) and recorder.is_full():
+    if not names_a_cause(failure_class, said) and recorder.is_full():
         # Whoever lost a worker, or was refused a page, words it in many ways.
         return "host_memory", f"{how} with the host at {recorder.at_the_end()}: {said}"
     return failure_class, f"{how}: {said}" if said else how
+
+
+def names_a_cause(failure_class: str, said: str) -> bool:
+    """Whether a script's last words name what ended it, and not only that something went wrong."""
+    if failure_class == "code":
+        return is_shown(said)
+    return failure_class != "internal" or IO_ERROR.search(said.lower()) is None
 
 
 def is_shown(said: str) -> bool:

@@ -237,6 +237,8 @@ _SERVER_ERROR = (  # the statuses of HTTP from 500 on, by number or by name
     r"(?:5\d\d (?:server )?error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily |currently )?unavailable)"
 )
 _QUOTA = r"(?:quotas?|(?:service|account|instance|vcpu) limit)\b"
+# The operating system says so of a device that does not answer, and names no cause.
+IO_ERROR = re.compile(r"\[errno 5\]")
 _OTHERS = tuple(
     (re.compile(expression), failure_class, words)  # in order: the first that is found decides
     for expression, failure_class, words in (
@@ -302,10 +304,11 @@ _OTHERS = tuple(
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
             r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
-            rf"|\[errno 5\]|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
+            rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",
         ),
+        (IO_ERROR.pattern, "internal", "input/output error"),
         (
             r"\bsig ?kill\b|\bsignal:? ?(?:\(?9\b|killed)|\babruptly (?:died|terminated)"
             r"|\b(?:code|status|exit_?code)\b[ :=(]{1,3}(?:is )?(?:137|-9)\b|\b(?:returned?|with)\W{1,3}-9\b"

@@ -62,7 +62,7 @@ SAID = [
     ("Error: the API key is missing", "permission", ""),
     ("LimitReached: time budget used up after 3600 s", "time", "words: time + over"),
     ("HTTPSConnectionPool(host='example.org', port=443): Read timed out.", "internal", ""),
-    ("OSError: [Errno 5] Input/output error", "internal", "words: service + fault"),
+    ("OSError: [Errno 5] Input/output error", "internal", "words: input/output error"),
     ("EOFError: expected 4096 bytes, read 112", "data", "words: input + damaged"),
     ("clean.pl: a.tsv line 9: expected 4 fields, got 3", "data", ""),
     ("ValueError: 3 labels are not finite", "data", "words: input + wrong values"),

@@ -103,24 +103,25 @@ def test_memory_that_was_given_back_long_before_a_kill_is_no_evidence(container:
 
 
 @pytest.mark.parametrize(
-    ("error", "failure_class"),
+    ("error", "when_full", "otherwise"),
     [
-        ("RuntimeError('worker 1797 went away with status 9')", "host_memory"),
-        ("OSError(5, 'Input/output error')", "host_memory"),
-        ("KeyError('loss')", "code"),
-        ("RuntimeError('CUDA error: an illegal memory access was encountered')", "code"),
+        ("RuntimeError('worker 1797 went away with status 9')", "host_memory", "code"),
+        ("OSError(5, 'Input/output error')", "host_memory", "internal"),
+        ("KeyError('loss')", "code", "code"),
+        ("RuntimeError('CUDA error: an illegal memory access was encountered')", "code", "code"),
+        ("RuntimeError('NVLink error')", "internal", "internal"),
     ],
 )
 def test_a_failure_that_nothing_explains_was_for_memory_at_its_limit(
-    container: Container, error: str, failure_class: str
+    container: Container, error: str, when_full: str, otherwise: str
 ) -> None:
     container.limit(220)
     script = f"import time\nheld = bytearray(215 * 1024**2)\ntime.sleep(1)\nraise {error}"
     outcome = container.run(script)
-    assert outcome.report["class"] == failure_class
-    assert (" with the host at 0.2" in outcome.report["evidence"]) is (failure_class == "host_memory")
+    assert outcome.report["class"] == when_full
+    assert (" with the host at 0.2" in outcome.report["evidence"]) is (when_full == "host_memory")
     container.limit(4096)
-    assert container.run(script).report["class"] == "code"
+    assert container.run(script).report["class"] == otherwise
 
 
 def test_a_worker_that_was_killed_counts_for_its_parent(container: Container) -> None:
