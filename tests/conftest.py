@@ -18,7 +18,6 @@ pytest_plugins = [
     "second_try",
     "terraform_starts",
     "leftovers",
-    "terraform.proven",
     "unchanged",
 ]
 

@@ -82,7 +82,7 @@ def test_what_is_left_out_has_a_witness_that_runs(request: pytest.FixtureRequest
                 assert any(node.startswith(witness) for node in usual), f"{item.nodeid}: no witness {witness}"
 
 
-@pytest.mark.parametrize("kept", ["unchanged.json", "durations.json", "terraform/proven.json"])
+@pytest.mark.parametrize("kept", ["unchanged.json", "durations.json"])
 def test_names_that_are_kept_are_those_of_every_machine(kept: str) -> None:
     """A test that is named after a folder of one machine is never known elsewhere."""
     text = (ROOT / "tests" / kept).read_text(encoding="utf-8")

@@ -17,9 +17,10 @@ from _pytest.mark import ParameterSet
 
 from checkout import copy_tree
 from sagefit.paths import ROOT
-from terraform import proven
+from terraform import decisive
 from terraform.rules import Rule, rules_of
 from terraform.runs import TestFile, missed_rules, refused_plans, test_files, wrong_first_refusals
+from unchanged import digest
 
 FILES = test_files(ROOT)
 ACCEPTING = [file for file in FILES if file.acceptances]
@@ -67,7 +68,7 @@ def test_messages_name_the_knob(subject: str) -> None:
 def _accepting(file: TestFile) -> ParameterSet:
     """What a file's runs plan decides what they show, and their file does."""
     subjects = {os.path.normpath(file.root / run.source) for run in file.acceptances}
-    marks = pytest.mark.of_files(*proven.decided_by(*subjects), str(file.path))
+    marks = pytest.mark.of_files(*decisive.of_a_plan(*subjects), str(file.path))
     return pytest.param(file, marks=marks, id=str(file.path))
 
 
@@ -76,14 +77,20 @@ def test_runs_that_expect_a_plan(tree: Path, file: TestFile) -> None:
     assert (refused := refused_plans(tree, file)) == "", refused
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
-def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str, request: pytest.FixtureRequest) -> None:
-    """Of a module that has not changed since, one run of each file shows that they still fire."""
+def _rules_of(subject: str) -> ParameterSet:
+    return pytest.param(subject, marks=pytest.mark.of_files(*decisive.of_its_rules(subject)))
+
+
+@pytest.mark.parametrize("subject", [_rules_of(subject) for subject in SUBJECTS])
+def test_every_rule_has_a_run_that_fires_it_alone(tree: Path, subject: str) -> None:
     elsewhere = {file.name for file in SHARED[1:] if file.parent == ROOT / subject}
-    if request.config.option.level == "full" or not proven.is_proven(subject):
-        problems = missed_rules(tree, subject, rules_of(ROOT / subject, without=elsewhere), FILES)
-    else:
-        problems = wrong_first_refusals(tree, subject, rules(subject), FILES)
+    problems = missed_rules(tree, subject, rules_of(ROOT / subject, without=elsewhere), FILES)
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_the_first_run_of_each_file_still_fires_its_rule(tree: Path, subject: str) -> None:
+    problems = wrong_first_refusals(tree, subject, rules(subject), FILES)
     assert not problems, "\n".join(problems)
 
 
@@ -125,17 +132,35 @@ def test_no_key_of_an_object_is_written_twice(subject: str) -> None:
             assert len({key.strip('"') for key in keys}) == len(keys), (file, keys)
 
 
-def test_what_changes_is_not_proven_any_more(tmp_path: Path) -> None:
+def test_what_decides_its_rules_fires_those_of_a_module_again(tmp_path: Path) -> None:
     copy_tree(tree := tmp_path / "tree")
-    before = {subject: proven.digest(subject, tree) for subject in SUBJECTS}
-    assert before == {subject: proven.digest(subject) for subject in SUBJECTS}
+
+    def digests(root: Path) -> dict[str, str]:
+        return {subject: digest(decisive.of_its_rules(subject), root) for subject in SUBJECTS}
+
+    assert (before := digests(tree)) == digests(ROOT)
     changed = {
         "modules/iam-role/tests/iam_role.tftest.hcl": {".", "modules/iam-role"},
         "modules/training-job/instances.csv": {"job", "modules/training-job"},
+        "modules/training-job/launcher/launcher.pyz": set(),
+        "tests/terraform/job.tftest.hcl": set(SUBJECTS),
         "main.tf": {"."},
     }
     for name, subjects in changed.items():
-        text = (tree / name).read_text(encoding="utf-8")
-        (tree / name).write_text(f"{text}\n", encoding="utf-8")
-        assert {subject for subject in SUBJECTS if proven.digest(subject, tree) != before[subject]} == subjects
-        (tree / name).write_text(text, encoding="utf-8")
+        was = (tree / name).read_bytes()
+        (tree / name).write_bytes(was + b"\n")
+        after = digests(tree)
+        assert {subject for subject in SUBJECTS if after[subject] != before[subject]} == subjects, name
+        (tree / name).write_bytes(was)
+
+
+def test_a_plan_reads_nothing_of_what_does_not_count(tree: Path) -> None:
+    """With nothing in these files, the job is planned as before."""
+    (file,) = (file for file in FILES if str(file.path) == "modules/training-job/tests/request.tftest.hcl")
+    for path in decisive.NEVER_READ:
+        was = (tree / path).read_bytes()
+        (tree / path).write_bytes(b"")
+        try:
+            assert (refused := refused_plans(tree, file)) == "", refused
+        finally:
+            (tree / path).write_bytes(was)

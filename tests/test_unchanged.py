@@ -81,6 +81,13 @@ def test_files_that_are_not_there_are_an_error() -> None:
         files(["README.md", "gone.csv"], ROOT)
 
 
+def test_a_part_of_a_folder_may_be_left_out(checkout: Path) -> None:
+    (checkout / "data" / "two.csv").write_text("2\n")
+    assert files(["data", "!data/two.csv"], checkout) == [checkout / "data/one.csv"]
+    with pytest.raises(ValueError, match=r"of_files: data/three\.csv is no file of the checkout"):
+        files(["data", "!data/three.csv"], checkout)
+
+
 def test_what_tools_leave_behind_does_not_count(checkout: Path) -> None:
     before = digest(["data"], checkout)
     for name in (".terraform.lock.hcl", ".terraform/modules.json", "__pycache__/one.pyc"):

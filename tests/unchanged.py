@@ -1,10 +1,10 @@
 """Tests that show the same again while some files do not change run in the level ``full`` alone.
 
 ``@pytest.mark.of_files("python/sagefit/memory", "docs/accuracy.md")`` says which files and folders decide what a test
-shows. ``unchanged.json`` has the digest of these files, and of the versions of Python and Terraform, with which the
-test last passed. As long as the digest is the same, the levels below ``full`` leave the test out. ``--write-proven``
-keeps the digests of the tests that pass: ``make test ARGS="--level usual -m of_files --write-proven"`` runs those that
-have changed, and no others.
+shows; ``"!path"`` leaves out a part of them. ``unchanged.json`` has the digest of these files, and of the versions of
+Python and Terraform, with which the test last passed. As long as the digest is the same, the levels below ``full``
+leave the test out. ``--write-proven`` keeps the digests of the tests that pass:
+``make test ARGS="--level usual -m of_files --write-proven"`` runs those that have changed, and no others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PASSED: dict[str, list[str]] = {}  # tests, and the files that decide
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of this file, and of ``terraform/proven.py``."""
+    """Add the option of this file."""
     told = "keep the digests of what passes, so that it is not run again while its files are unchanged"
     parser.getgroup("levels").addoption("--write-proven", action="store_true", help=told)
 
@@ -44,14 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def files(paths: Iterable[str], root: Path) -> list[Path]:
     """The files that some paths, folders and patterns of a checkout stand for. Raises ValueError where one has none.
 
-    Hidden files in folders do not count, nor what Python compiles: what runs here leaves both behind.
+    A path after a "!" takes away from those before it. Hidden files in folders do not count, nor what Python compiles:
+    what runs here leaves both behind.
     """
     found: set[Path] = set()
-    for path in paths:
+    for asked in paths:
+        path = asked.removeprefix("!")
         chosen = {at for place in root.glob(path) for at in ([place] if place.is_file() else _below(place))}
         if not chosen:
             raise ValueError(f"of_files: {path} is no file of the checkout")
-        found |= chosen
+        found = found - chosen if path != asked else found | chosen
     return sorted(found)
 
 
