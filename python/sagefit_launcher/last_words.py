@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from . import log_lines, patterns, vocabulary
+from . import log_lines, patterns, readers, vocabulary
 from .log_lines import CAUSE, CONTEXT, EXCEPTION, HEAD, TEXT, Line
 from .patterns import CREATE_ERROR, ECHO, FAILURE_REASON, LINE, LOG, TRACEBACK, WEAK, Match, Pattern, first
 
@@ -230,9 +230,14 @@ def _meant(lines: Sequence[Line], number: int, talk: int) -> Match | None:
         return None
     if _is_survived(_SURVIVED, lines, number) or _is_survived(_REMARK, lines, number) or _position(line):
         return None
-    meant = vocabulary.told(line.text, line.source, _said_before(lines, number))
+    meant = vocabulary.told(line.text, line.source, _said_before(lines, number)) or _of_a_reader(line)
     of_names = line.kind == EXCEPTION and _OF_NAMES.search(line.text)
     return None if meant and of_names and meant.pattern.failure_class.endswith("_memory") else meant
+
+
+def _of_a_reader(line: Line) -> Match | None:
+    complains = line.kind == EXCEPTION and readers.complains(line.text, line.frame)
+    return Match(vocabulary.rule("data", "a reader's exception"), line.text) if complains else None
 
 
 def _finer(match: Match, lines: Sequence[Line], number: int) -> Match:

@@ -39,7 +39,7 @@ _JSON = re.compile(r" {0,40}(?:\"\w{1,40}\": ?.{0,400}|[][{}]{1,9}),? {0,3}")  #
 _EVENT = re.compile(r"\d{13},(\"?)(.*)\1$")  # of CloudWatch's CSV
 _SPEAKER = re.compile(r"\[(?:rank|default)\d+\]|\[\d+,[\w:,-]{1,40}\]<|\bpid=\d+|\balgo-\d+")  # within a prefix
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*$")
-_FRAME = re.compile(r'(\s*)File "[^"]*", line \d+(?! in )')
+_FRAME = re.compile(r'(\s*)File "([^"]*)", line \d+(?! in )')
 _DRAWN = re.compile(
     r"\s*[│╭╰❱]|\s*-+>\s*\d|\s*\^[\^~]|\s*at [\w$.]+\(|\s+raise \w|\s*frame #\d|\s*\[bt\] \("
     r'|\s*File "[^"]*", line \d+ in |(?:Current t|T)hread 0x[\da-f]+ .{0,80}\(most recent call first\):'  # faulthandler
@@ -55,20 +55,27 @@ _METRICS = re.compile(r"\[sagefit\] (?:\w+=[\d.]+(?: (?=\w+=[\d.]))?)+")  # a li
 # Ranks that share a pipe: one's exception may be broken off by another's before its message.
 _UNSAID = re.compile(r"(?:^|[\W_])(?:\w{1,80}\.){0,12}[A-Z]\w{0,80}(?:Error|Exception|Interrupt)$")
 
+_NONE = (0, "", "")  # no traceback
+
 
 class Line(NamedTuple):
-    """A line that counts. ``raw`` has its prefixes; ``source`` is the line of code that raised an exception."""
+    """A line that counts. ``raw`` has its prefixes.
+
+    ``source`` is the line of code that raised an exception, ``frame`` the path of the file that has it.
+    """
 
     kind: str
     text: str
     raw: str
     source: str = ""
     indent: int = 0
+    frame: str = ""
 
 
 def read(log: Sequence[str]) -> Iterator[Line]:
     """The lines that count at the end of ``log``, in order."""
-    frames: dict[str, tuple[int, str]] = {}  # the traceback that each process is in: its indent, its last source line
+    # The traceback that each process is in: its indent, and of its last frame the source line and the path.
+    frames: dict[str, tuple[int, str, str]] = {}
     who = ""
     for raw in _split(log):
         at = _end_of_prefixes(raw)
@@ -79,11 +86,11 @@ def read(log: Sequence[str]) -> Iterator[Line]:
         who = _speaker(raw, at)
         found = _FRAME.match(text)
         if found:
-            frames[who] = len(found.group(1)), ""
+            frames[who] = len(found.group(1)), "", found.group(2)
             continue
-        frame, source = frames.get(who, (0, ""))
+        frame, source, path = frames.get(who, _NONE)
         if who in frames and indent >= max(frame, 1):
-            frames[who] = frame, source or text.strip()
+            frames[who] = frame, source or text.strip(), path
             continue
         raised = frames.pop(who, None) is not None
         text = text.strip().rstrip("*").rstrip()
@@ -94,10 +101,10 @@ def read(log: Sequence[str]) -> Iterator[Line]:
         elif _CONTEXT in text:
             yield Line(CONTEXT, text, raw)
         elif raised:
-            yield Line(EXCEPTION, text, raw, source)
+            yield Line(EXCEPTION, text, raw, source, frame=path)
         elif not _DRAWN.match(raw):
             yield Line(EXCEPTION if _EXCEPTION.match(text) else TEXT, text, raw, indent=indent)
-    _, source = frames.get(who, (0, ""))
+    _, source, _ = frames.get(who, _NONE)
     if found := _RAISED.fullmatch(source):  # the text ends within a traceback: its last frame says what is raised
         yield Line(EXCEPTION, f"{found.group(1)}: {found.group(3)}", source, source)
 

@@ -339,10 +339,11 @@ def told(text: str, source: str = "", before: Sequence[str] = ()) -> Match | Non
     if found == ("host_memory", "memory"):
         nearby = (_memory(each.lower(), "") for each in before)
         found = next((each for each in nearby if each and each[1] != "memory"), found)
-    return Match(_rule(*found), text) if found else None
+    return Match(rule(*found), text) if found else None
 
 
-def _rule(failure_class: str, words: str) -> Pattern:
+def rule(failure_class: str, words: str) -> Pattern:
+    """The pattern that stands for what is told without one, as weak as all of them."""
     return Pattern(failure_class, WORDS, f"words: {words}", WEAK, "what the words of a line mean", ())
 
 

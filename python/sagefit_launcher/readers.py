@@ -1,0 +1,63 @@
+"""Libraries that read or check data: an exception of theirs says that the data is not what it should be.
+
+The names are those of the Python packages for formats of tables, pictures, sound, science, text and archives, of the
+standard library and of PyPI. What is as likely a setting (YAML, TOML) or an answer from a network is left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PACKAGES = (
+    *("bz2", "gzip", "lzma", "_lzma", "tarfile", "zipfile", "zlib", "py7zr", "rarfile", "zstandard", "lz4", "snappy"),
+    *("blosc", "brotli", "csv", "_csv", "json", "simplejson", "orjson", "ujson", "ijson", "jsonlines", "msgpack"),
+    *("cbor2", "fastavro", "avro", "fastparquet", "pyorc", "openpyxl", "xlrd", "pyxlsb", "pyreadstat", "lxml"),
+    *("warcio", "conllu", "pypdf", "PyPDF2", "pdfminer", "docx"),
+    *("PIL", "imageio", "tifffile", "pydicom", "nibabel", "rasterio", "fiona", "pycocotools", "plyfile", "laspy"),
+    *("wave", "aifc", "soundfile", "audioread", "decord", "torchcodec", "av", "mido", "pretty_midi"),
+    *("netCDF4", "zarr", "tables", "h5py", "uproot", "obspy", "pysam", "anndata", "loompy", "gguf", "safetensors"),
+    *("sentencepiece", "webdataset", "tfrecord"),
+)
+# Of larger libraries the part that reads, by its path.
+_PARTS = (
+    *("xml/etree", "xml/parsers", "xml/sax", "pandas/io", "pandas/_libs/parsers", "numpy/lib/format"),
+    *("numpy/lib/npyio", "numpy/lib/_npyio_impl", "scipy/io", "skimage/io", "astropy/io", "xarray/backends"),
+    *("sklearn/utils/validation", "sklearn/preprocessing/_encoders", "sklearn/preprocessing/_label"),
+    *("torchvision/io", "torchvision/datasets", "datasets/packaged_modules", "librosa/core/audio", "Bio/SeqIO"),
+)
+# Of such libraries, and of those that do more than read, the exceptions that speak of a file.
+_TYPES = re.compile(
+    r"_?pickle\.UnpicklingError|binascii\.Error|pandas\.errors\.(?:ParserError|EmptyDataError)|pyarrow\.lib\.ArrowInvalid"
+    r"|polars\.exceptions\.(?:ComputeError|SchemaError|NoDataError)|lmdb\.(?:Corrupted|Invalid|PageNotFound)Error"
+    r"|datasets\.exceptions\.(?:DatasetGeneration|DataFilesNotFound)\w*|[\w.]{0,160}\bDataLossError"
+    r"|xml\.(?:etree|parsers|sax)\.[\w.]{0,160}(?:Error|Exception)\b"
+    rf"|(?:{'|'.join(_PACKAGES)})\.[\w.]{{0,160}}(?:[Ee]rror|Exception|BadZipFile|BadGzipFile)\b"
+)
+# Of any library that speaks with no server: the exceptions whose name says that something cannot be read.
+_NAMES = re.compile(
+    r"(?!requests\.|httpx\.|aiohttp\.|urllib3\.|botocore\.|jwt\.|yaml\.|toml)(?:[A-Za-z_]\w{0,80}\.){0,8}\w{0,40}(?:Corrupt|Truncat"
+    r"|Malformed|Checksum|Deserializ|Decod(?:e|ing)|Invalid(?:Data|File|Header|Protobuf|Archive)|UnidentifiedImage"
+    r"|EmptyData)\w{0,40}\s?(?::|$)"
+)
+_PATHS = "|".join((*_PACKAGES, *_PARTS))
+_OF_A_FRAME = re.compile(
+    rf"(?:^|(?:site-packages|dist-packages|lib/python3\.\d+|src)/)(?:{_PATHS})(?:/|\.py[xi]?$|\.pxi$)"
+)
+# The exceptions of Python with which such libraries say it too. What has a number is the operating system's.
+_BUILT_IN = re.compile(
+    r"(?:ValueError|OSError|RuntimeError|EOFError|UnicodeDecodeError|Exception|struct\.error)\s?(?::|$)"
+)
+_OTHERWISE = re.compile(
+    r"\[Errno"
+    r"|(?:FileNotFound|Permission|Import|ModuleNotFound|Attribute|Type|NotImplemented|Timeout|Memory|MapFull)Error"
+    # What the script made of the data, or asks of it.
+    r"|Expected \dD array|inconsistent numbers of samples|\bfeatures?\b|out of memory"
+)
+
+
+def complains(text: str, frame: str) -> bool:
+    """Whether an exception, by its line and the path of the file that raised it, is a reader's about its input."""
+    if _OTHERWISE.search(text):
+        return False
+    raised_there = _BUILT_IN.match(text) is not None and _OF_A_FRAME.search(frame) is not None
+    return raised_there or any(named.match(text) for named in (_TYPES, _NAMES))
