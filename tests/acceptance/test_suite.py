@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from typing import Any
 import boto3
 import pytest
 
+from checkout import copy_tree
 from cli_runner import Sagefit
 from sagefit.acceptance import all_cases
 from sagefit.errors import FAILED, REFUSED
 from sagefit.paths import ACCEPTANCE, ROOT
+from sagefit.terraform.backend import EMBEDDED_BUCKET, OVERRIDE
 
 pytestmark = pytest.mark.xdist_group("acceptance")
 
@@ -174,6 +177,27 @@ def test_where_another_cloud_differs_is_told(sagefit: Sagefit, tmp_path: Path) -
     (before / "stop.json").write_text(json.dumps(document), encoding="utf-8")
     done = sagefit("acceptance", "stop", "--yes", "--out", tmp_path / "seen", "--against", before)
     assert "error: 'Sagefit.stopped', and 'Sagefit.other' there" in done.out
+
+
+@pytest.mark.full(witness="tests/test_backend.py")
+def test_the_pipelines_role_reaches_the_states_of_a_teams_backend(sagefit: Sagefit, tmp_path: Path) -> None:
+    copy_tree(tree := tmp_path / "tree")
+    page = (ROOT / "docs/state.md").read_text(encoding="utf-8")
+    (override,) = re.findall(r"^```hcl\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for folder in (tree, tree / "job"):
+        (folder / OVERRIDE).write_text(override, encoding="utf-8")
+    words = [sys.executable, "-m", "sagefit", "acceptance", "twice", "--yes", "--json", "--out", str(tmp_path / "seen")]
+    environment = sagefit.environment | {"PYTHONPATH": str(tree / "python")}
+    done = subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    (result,) = map(json.loads, done.stdout.splitlines())
+    assert (result["case"], result["status"], result["why"]) == ("twice", "as expected", ""), done.stderr
+    s3 = client(sagefit, "s3")
+    kept = {each["Key"] for each in s3.list_objects_v2(Bucket=EMBEDDED_BUCKET)["Contents"]}
+    assert any(key.startswith("sagefit/") and key.endswith(".tfstate") for key in kept)
+    for key in kept:
+        s3.delete_object(Bucket=EMBEDDED_BUCKET, Key=key)
+    s3.delete_bucket(Bucket=EMBEDDED_BUCKET)
+    assert left(sagefit) == {}
 
 
 @pytest.mark.full(witness=WITNESS)

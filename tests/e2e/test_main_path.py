@@ -27,6 +27,7 @@ from e2e.conftest import World
 from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
+from sagefit.terraform.backend import EMBEDDED_BUCKET
 
 pytestmark = pytest.mark.xdist_group("e2e")
 
@@ -377,13 +378,13 @@ def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
     try:
         other("plan", job)
         other("apply", job)
-        (state,) = s3.list_objects_v2(Bucket="sagefit-terraform-state")["Contents"]
+        (state,) = s3.list_objects_v2(Bucket=EMBEDDED_BUCKET)["Contents"]
         assert state["Key"] == "sagefit/dev/jobs/remote.tfstate"
         assert not list(world.sagefit.home.rglob("remote.tfstate"))
     finally:
         other("destroy", job, "--yes")
-        s3.delete_object(Bucket="sagefit-terraform-state", Key="sagefit/dev/jobs/remote.tfstate")
-        s3.delete_bucket(Bucket="sagefit-terraform-state")
+        s3.delete_object(Bucket=EMBEDDED_BUCKET, Key="sagefit/dev/jobs/remote.tfstate")
+        s3.delete_bucket(Bucket=EMBEDDED_BUCKET)
 
 
 @pytest.mark.full(witness="tests/test_render.py::test_terraform_reads_back_every_trap")

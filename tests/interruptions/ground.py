@@ -17,6 +17,7 @@ import psutil
 from checkout import copy_tree
 from cli_runner import Sagefit
 from interruptions.gate import Gate
+from sagefit.terraform.backend import EMBEDDED_BUCKET
 
 _ROOT = """
 terraform {
@@ -66,7 +67,6 @@ terraform {
 """
 LOCAL, S3 = "local", "S3"
 IS_CREATE = ("Action=CreateRole", "Logs_20140328.CreateLogGroup", "AmazonSSM.PutParameter")
-STATES = "sagefit-terraform-state"
 
 
 def is_create(request: str) -> bool:
@@ -191,7 +191,7 @@ class Stack:
         """Locks of the state that are left."""
         if self.backend == LOCAL:
             return [str(path) for path in self.sagefit.home.rglob(f"{self.name}/.*.lock.info")]
-        found = self.ground.client("s3").list_objects_v2(Bucket=STATES, Prefix=f"sagefit/{self.name}/")
+        found = self.ground.client("s3").list_objects_v2(Bucket=EMBEDDED_BUCKET, Prefix=f"sagefit/{self.name}/")
         return [each["Key"] for each in found.get("Contents", []) if each["Key"].endswith(".tflock")]
 
 

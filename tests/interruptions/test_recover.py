@@ -8,7 +8,8 @@ import re
 import pytest
 
 from interruptions.gate import Held
-from interruptions.ground import S3, STATES, WHOLE, Ground, is_create
+from interruptions.ground import S3, WHOLE, Ground, is_create
+from sagefit.terraform.backend import EMBEDDED_BUCKET
 
 pytestmark = pytest.mark.xdist_group("interruptions")
 
@@ -18,7 +19,7 @@ def test_a_lock_of_somebody_else_is_left_alone(ground: Ground) -> None:
     stack.sagefit("platform", "plan", stack.name)
     info = {"ID": "1-2", "Operation": "OperationTypeApply", "Who": "ci@runner", "Created": "2026-01-02T03:04:05.6Z"}
     s3 = ground.client("s3")
-    s3.put_object(Bucket=STATES, Key=f"sagefit/{stack.key}.tfstate.tflock", Body=json.dumps(info).encode())
+    s3.put_object(Bucket=EMBEDDED_BUCKET, Key=f"sagefit/{stack.key}.tfstate.tflock", Body=json.dumps(info).encode())
     said = stack.sagefit("platform", "plan", stack.name, check=2).err
     assert f"recover {stack.key}" in said
     said = stack.sagefit("recover", stack.key, check=2).err
@@ -52,9 +53,9 @@ def test_a_state_that_could_not_be_written_is_written_by_a_recovery(ground: Grou
         stack.started("platform", "apply", stack.name, "--yes") as applying,
     ):
         held.wait()
-        for each in s3.list_objects_v2(Bucket=STATES).get("Contents", []):
-            s3.delete_object(Bucket=STATES, Key=each["Key"])
-        s3.delete_bucket(Bucket=STATES)
+        for each in s3.list_objects_v2(Bucket=EMBEDDED_BUCKET).get("Contents", []):
+            s3.delete_object(Bucket=EMBEDDED_BUCKET, Key=each["Key"])
+        s3.delete_bucket(Bucket=EMBEDDED_BUCKET)
         held.release()
         said = applying.communicate()[0]
     assert applying.returncode == 1, said

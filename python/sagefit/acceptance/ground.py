@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -26,6 +25,7 @@ from sagefit.paths import ACCEPTANCE, ROOT, private_folder
 from sagefit.platform import NoPlatformError, load_platform
 from sagefit.target import ROLE, Target
 from sagefit.terraform import Terraform
+from sagefit.terraform.backend import OVERRIDE, embedded_bucket, read_backend
 
 GROUND = "ground"
 ROOT_OF_GROUND = ACCEPTANCE / "ground"
@@ -117,7 +117,7 @@ class Ground:
         path = private_folder(self._folder) / "ground.tfvars.json"
         if not path.exists():
             values = {"account_id": self._account, "region": self._region, "platform": CI}
-            values |= _provider() | _state_bucket()
+            values |= _provider() | _state_bucket(is_local=self._target.is_local)
             path.write_text(json.dumps(values), encoding="utf-8")
         return Terraform(ROOT_OF_GROUND, f"acceptance/{GROUND}", self._target, variables=path)
 
@@ -157,11 +157,15 @@ def _provider() -> dict[str, str]:
     return {"oidc_provider_arn": found[0]} if found else {}
 
 
-def _state_bucket() -> dict[str, str]:
-    """The bucket of the team's own backend, which the role then has to reach."""
-    path = ROOT / "backend_override.tf"
-    named = re.search(r'^\s*bucket\s*=\s*"([^"]+)"', path.read_text(encoding="utf-8"), re.M) if path.exists() else None
-    return {"state_bucket": named[1]} if named else {}
+def _state_bucket(*, is_local: bool) -> dict[str, str]:
+    """The bucket of the team's own backend, which the role then has to reach; it may not make one."""
+    path = ROOT / OVERRIDE
+    if not path.exists():
+        return {}
+    _, settings = read_backend(path.read_text(encoding="utf-8"))
+    if is_local:
+        return {"state_bucket": embedded_bucket()}
+    return {"state_bucket": settings["bucket"]} if "bucket" in settings else {}
 
 
 def _empty(bucket: str) -> None:

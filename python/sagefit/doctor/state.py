@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from botocore.exceptions import ClientError
@@ -11,15 +10,14 @@ from sagefit.doctor.asking import client, code_of
 from sagefit.doctor.finding import Finding
 from sagefit.paths import JOB_ROOT, ROOT, display
 from sagefit.target import Target
+from sagefit.terraform.backend import MISSING, OVERRIDE, read_backend
 
 _CHECK = "state"
-_FILE = "backend_override.tf"
-_MISSING = ("404", "NoSuchBucket", "NotFound")
 
 
 def check_state(target: Target) -> Iterator[Finding]:
     """A finding for each root whose backend is not to be had, or one line."""
-    overrides = {root: root / _FILE for root in (ROOT, JOB_ROOT)}
+    overrides = {root: root / OVERRIDE for root in (ROOT, JOB_ROOT)}
     present = [path for path in overrides.values() if path.exists()]
     if len(present) == 1:
         (path,) = (path for path in overrides.values() if not path.exists())
@@ -45,7 +43,7 @@ def _backend(where: str, kind: str, settings: Mapping[str, str]) -> Finding:
     try:
         client("s3", settings.get("region")).head_bucket(Bucket=bucket)
     except ClientError as error:
-        if code_of(error) in _MISSING:
+        if code_of(error) in MISSING:
             return Finding(_CHECK, "fault", f"there is no bucket {bucket} ({where})", "make it, or correct its name")
         if code_of(error) == "403":
             fix = "ask its owner for s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject on sagefit/*"
@@ -55,13 +53,3 @@ def _backend(where: str, kind: str, settings: Mapping[str, str]) -> Finding:
         told = f"nothing keeps two applies of one state apart ({where})"
         return Finding(_CHECK, "fault", told, "set use_lockfile = true in the backend")
     return Finding(_CHECK, "ok", f"s3://{bucket} can be reached ({where})")
-
-
-def read_backend(text: str) -> tuple[str, Mapping[str, str]]:
-    """The kind of the backend in a root's override, and its settings that are written out; "" where there is none."""
-    plain = re.sub(r"(?m)^\s*(#|//).*$", "", text)
-    found = re.search(r'\bbackend\s+"(\w+)"\s*{(.*?)^\s*}', plain, re.DOTALL | re.MULTILINE)
-    if not found:
-        return "", {}
-    written = re.findall(r'(?m)^\s*(\w+)\s*=\s*(?:"([^"$]*)"|(true|false))', found[2])
-    return found[1], {name: text or flag for name, text, flag in written}

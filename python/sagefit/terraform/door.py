@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import boto3
 from python_terraform import IsFlagged
 
 from sagefit import toolchain
@@ -30,6 +29,7 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.paths import ROOT, home, private_folder
 from sagefit.target import Target
 from sagefit.terraform.at_work import Begun, Work, at_work
+from sagefit.terraform.backend import OVERRIDE, embedded_bucket
 from sagefit.terraform.messages import events, failure
 from sagefit.terraform.session import Ended, Session
 from sagefit.terraform.state_lock import StateLock
@@ -221,9 +221,11 @@ class Terraform:
 
     def _backend(self) -> dict[str, str]:
         """The state's place: the team's own backend where the root overrides it, else a file of this target."""
-        if (self.root / "backend_override.tf").exists():
+        if (self.root / OVERRIDE).exists():
             remote = {"key": f"sagefit/{self.key}.tfstate"}
-            return remote | _embedded_state_bucket() if self.target.is_local else remote
+            if self.target.is_local:
+                remote |= {"bucket": embedded_bucket(), "region": REGION, "use_path_style": "true"}
+            return remote
         path = self.target.folder / "states" / f"{self.key}.tfstate"
         private_folder(path.parent)
         return {"path": str(path)}
@@ -287,13 +289,6 @@ class Terraform:
 
     def _failure(self, code: int, out: str, error: str) -> SagefitError:
         return failure(code, out, error, root=self.root, key=self.key, recover=command("recover", self.called))
-
-
-def _embedded_state_bucket() -> dict[str, str]:
-    """Settings that turn a team's S3 backend to a bucket of the embedded cloud, which is made if need be."""
-    bucket = "sagefit-terraform-state"
-    boto3.client("s3").create_bucket(Bucket=bucket)
-    return {"bucket": bucket, "region": REGION, "use_path_style": "true"}
 
 
 def _block(address: str) -> str:
