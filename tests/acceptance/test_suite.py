@@ -189,6 +189,7 @@ def test_the_pipelines_role_reaches_the_states_of_a_teams_backend(sagefit: Sagef
     words = [sys.executable, "-m", "sagefit", "acceptance", "twice", "--yes", "--json", "--out", str(tmp_path / "seen")]
     environment = sagefit.environment | {"PYTHONPATH": str(tree / "python")}
     done = subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
     (result,) = map(json.loads, done.stdout.splitlines())
     assert (result["case"], result["status"], result["why"]) == ("twice", "as expected", ""), done.stderr
     s3 = client(sagefit, "s3")

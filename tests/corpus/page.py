@@ -306,6 +306,12 @@ missing, or a file that is damaged, `data`, a refused access to a service or a p
 denials ("if you run out of memory", "to avoid", "no OOM") are no facts. The answer has confidence C, the line as
 evidence, and the rule in place of a pattern: `words: memory + gpu`.
 
+Where the words say nothing, **who raised the exception** may: a library that only reads files of data (`tarfile`,
+`wave`, Pillow, h5py, ...), the part of a larger one that reads or checks them (`pandas/io`, scikit-learn's validation),
+or an exception whose own name says that something is damaged. Then it is `data`, with confidence C, and the rule is
+`words: a reader's exception`. A missing file, a wrong type of an argument and what has a number of the operating system
+are none of these.
+
 ## Reading `sagefit diagnose`
 
 ```console

@@ -11,12 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from corpus import OF_FILES
 from sagefit.failures import diagnose
 from sagefit_launcher import readers
 from sagefit_launcher.last_words import last_words
-
-pytestmark = OF_FILES
 
 RULE = "words: a reader's exception"
 PACKAGES = "/home/user/env/lib/python3.11/site-packages"
