@@ -40,6 +40,18 @@ class Limit(NamedTuple):
     group: Path | None
 
 
+class Used(NamedTuple):
+    """Memory of a process tree, in bytes: now, of that the shared memory it has mapped, and the most of one process.
+
+    The first two are of one moment: a process that ends has nothing mapped any more, while its batches still lie in
+    ``/dev/shm`` for an instant.
+    """
+
+    size: int
+    shared: int
+    peak: int
+
+
 def find_groups(proc: Path = PROC, cgroups: Path = CGROUPS) -> list[Path]:
     """The memory control group of this process and those above it, innermost first."""
     for line in _text(proc / "self" / "cgroup").splitlines():
@@ -97,27 +109,25 @@ def tree(top: int, proc: Path = PROC) -> list[int]:
     return members
 
 
-def tree_usage(members: Sequence[int], proc: Path = PROC) -> tuple[int, int]:
-    """Memory of the launcher and the processes of a ``tree``, and the highest any one of these ever had.
+def tree_usage(members: Sequence[int], proc: Path = PROC) -> Used:
+    """Memory of the launcher and the processes of a ``tree``; shared memory of these processes alone.
 
     Several processes share pages (the workers of a data loader begin as copies), so their proportional sizes are
-    added up. One process has its resident size. A tree whose top has ended has nothing.
+    added up. One process has its resident size. A tree whose top has ended has nothing. Batches on their way from a
+    loader's worker are not in it: they lie in ``/dev/shm``, and no process has them mapped.
     """
-    resident = {pid: _status(proc / str(pid)) for pid in [*members, os.getpid()]}
+    resident = {
+        pid: _sizes(proc / str(pid) / "status", "VmRSS", "RssShmem", "VmHWM") for pid in [*members, os.getpid()]
+    }
     if not members or not resident[members[0]][0]:
-        return 0, 0
-    peak = max(high for _, high in resident.values())
-    if len(members) == 1:
-        return sum(now for now, _ in resident.values()), peak
-    return sum(_proportional(proc / str(pid)) or now for pid, (now, _) in resident.items()), peak
-
-
-def mapped_shared(members: Sequence[int], proc: Path = PROC) -> int:
-    """Shared memory that the processes of a ``tree`` have mapped, and that `tree_usage` counts.
-
-    Batches on their way from a loader's worker are not: they lie in ``/dev/shm``, and no process has them mapped.
-    """
-    return sum(_proportional(proc / str(pid), "Pss_Shmem") for pid in members)
+        return Used(0, 0, 0)
+    used = {pid: (size, shared) for pid, (size, shared, _) in resident.items()}
+    if len(members) > 1:
+        for pid in used:
+            size, shared = _sizes(proc / str(pid) / "smaps_rollup", "Pss", "Pss_Shmem")
+            used[pid] = (size, shared) if size else used[pid]
+    peak = max(high for _, _, high in resident.values())
+    return Used(sum(size for size, _ in used.values()), sum(used[pid][1] for pid in members), peak)
 
 
 def children_peak() -> int:
@@ -148,21 +158,14 @@ def _by_parent(proc: Path) -> dict[int, list[int]]:
     return found
 
 
-def _status(folder: Path) -> tuple[int, int]:
-    sizes = {"VmRSS": 0, "VmHWM": 0}
-    for line in _text(folder / "status").splitlines():
+def _sizes(path: Path, *names: str) -> list[int]:
+    """The bytes that a file of ``/proc`` has for each name, 0 where it has none, all by one reading."""
+    sizes = dict.fromkeys(names, 0)
+    for line in _text(path).splitlines():
         name, _, value = line.partition(":")
         if name in sizes:
             sizes[name] = int(value.split()[0]) * 1024
-    return sizes["VmRSS"], sizes["VmHWM"]
-
-
-def _proportional(folder: Path, kind: str = "Pss") -> int:
-    return sum(
-        int(line.split()[1]) * 1024
-        for line in _text(folder / "smaps_rollup").splitlines()
-        if line.startswith(f"{kind}:")
-    )
+    return list(sizes.values())
 
 
 def _counter(path: Path, name: str) -> int:

@@ -225,24 +225,24 @@ class Recorder:
 
     def _sample(self) -> None:
         self._members = memory.tree(self._program)
-        used, highest = memory.tree_usage(self._members)
-        if not used:
+        tree = memory.tree_usage(self._members)
+        if not tree.size:
             return  # it has ended: what is left is not its memory
         self._sample_spaces(self._now())
-        used += self._unmapped()
+        used = tree.size + self._unmapped(tree.shared)
         self._tree.add(self._now(), used)
         if self._limit.group:
             used = memory.group_usage(self._limit.group)
-        self._host.peak = max(self._host.peak, highest)
+        self._host.peak = max(self._host.peak, tree.peak)
         self._remember(used)
         if self._now() - self._kept >= KEEP_EVERY:
             self._keep()
 
-    def _unmapped(self) -> int:
+    def _unmapped(self, mapped: int) -> int:
         """What lies in shared memory since the start and belongs to no process: a control group counts it, too."""
         if self._shared_before is None:
             self._shared_before = self._shared.now
-        return max(0, self._shared.now - self._shared_before - memory.mapped_shared(self._members))
+        return max(0, self._shared.now - self._shared_before - mapped)
 
     def _sample_spaces(self, seconds: float) -> None:
         self._seconds = seconds

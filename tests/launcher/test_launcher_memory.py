@@ -118,7 +118,7 @@ def test_another_system_has_no_limit_and_no_use(tmp_path: Path) -> None:
     assert memory.find_limit([], nowhere) == Limit(None, None)
     assert memory.group_kills([]) == 0
     assert memory.tree(os.getpid(), nowhere) == memory.children(os.getpid(), nowhere) == []
-    assert memory.tree_usage([], nowhere) == (0, 0)
+    assert memory.tree_usage([], nowhere) == (0, 0, 0)
 
 
 def test_a_tree_of_processes_counts_shared_pages_once() -> None:
@@ -131,11 +131,27 @@ def test_a_tree_of_processes_counts_shared_pages_once() -> None:
     try:
         assert child.stdout
         assert [child.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
-        used, peak = memory.tree_usage(memory.tree(child.pid))
+        used, shared, peak = memory.tree_usage(memory.tree(child.pid))
         own = psutil.Process().memory_full_info().pss
     finally:
         os.killpg(child.pid, 9)
         child.communicate()
     assert 120 * 1024**2 < used - own < 200 * 1024**2  # two copies of one block are one block
     assert peak > 120 * 1024**2
-    assert memory.tree_usage(memory.tree(child.pid)) == (0, 0)
+    assert shared < 1024**2
+    assert memory.tree_usage(memory.tree(child.pid)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_mapped_is_of_the_same_moment_as_the_size(tmp_path: Path, workers: int) -> None:
+    """Both come out of one reading of one file, so that a process which ends in between counts its batches once."""
+    rolled = "Pss: 60 kB\nPss_Dirty: 9 kB\nPss_Shmem: 40 kB\n"
+    for pid in (7, 8)[: 1 + workers]:
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "status").write_text("Name: x\nVmHWM: 90 kB\nVmRSS: 80 kB\nRssShmem: 50 kB\n")
+        (tmp_path / str(pid) / "smaps_rollup").write_text(rolled)
+    found = memory.tree_usage([7, 8][: 1 + workers], tmp_path)
+    assert found == ((80 * 1024, 50 * 1024, 90 * 1024) if not workers else (120 * 1024, 80 * 1024, 90 * 1024))
+    (tmp_path / "7/smaps_rollup").unlink()  # an older kernel, or one that is ending
+    found = memory.tree_usage([7, 8][: 1 + workers], tmp_path)
+    assert found == ((80 * 1024, 50 * 1024, 90 * 1024) if not workers else (140 * 1024, 90 * 1024, 90 * 1024))
