@@ -51,15 +51,19 @@ def _entry(name: str, found: Any) -> Iterator[str]:
     yield from _text(found)
     if not inspect.isclass(found):
         return
-    fields = [field for field in dataclasses.fields(found) if field.name[0] != "_"] if _is_data(found) else []
+    fields = _fields(found)
     if fields:
-        yield "\n".join(("```python", *(f"{field.name}: {_annotated(field.type)}" for field in fields), "```"))
+        yield "\n".join(("```python", *(f"{name}: {_annotated(kind)}" for name, kind in fields.items()), "```"))
     if rows := list(_members(found)):
         yield "\n".join(("| | gives | |", "|---|---|---|", *rows))
 
 
-def _is_data(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind)
+def _fields(kind: type) -> dict[str, Any]:
+    """The fields of a dataclass or a named tuple, with their types as they are written."""
+    if issubclass(kind, tuple):
+        return {name: getattr(found, "__forward_arg__", found) for name, found in inspect.get_annotations(kind).items()}
+    found = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {field.name: field.type for field in found if field.name[0] != "_"}
 
 
 def _members(kind: type) -> Iterator[str]:

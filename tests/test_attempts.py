@@ -190,7 +190,7 @@ def test_capacity_and_spot_move_sideways(job: Job) -> None:
             assert target.hyperparameters == attempt.hyperparameters
             assert gpus(target) == gpus(attempt)
         if kind == "spot":
-            fit = attempt.fit and replace(attempt.fit, spot=False)
+            fit = attempt.fit and attempt.fit._replace(spot=False)
             assert replace(target, name="", reason="", next={}) == replace(
                 attempt, name="", reason="", next={}, spot=False, max_wait_seconds=None, fit=fit
             )

@@ -348,10 +348,10 @@ def test_a_type_without_a_price_is_chosen_only_where_none_that_fits_has_one() ->
 def test_at_equal_prices_published_then_fewer_gpus_then_newer() -> None:
     base = one("ml.g5.xlarge", measured(10))
     assert base.price is not None
-    estimated = replace(base, price=Price(1.408, "x", "2026-01-01", estimated=True))
-    more_gpus = replace(base, placement=Placement(1, 4, "A10G"))
-    newer = replace(base, instance=replace(base.instance, ml_type="ml.g6.xlarge"))
-    cheaper = replace(estimated, order_usd=1.0, price=Price(1.0, "x", "2026-01-01", estimated=True))
+    estimated = base._replace(price=Price(1.408, "x", "2026-01-01", estimated=True))
+    more_gpus = base._replace(placement=Placement(1, 4, "A10G"))
+    newer = base._replace(instance=replace(base.instance, ml_type="ml.g6.xlarge"))
+    cheaper = estimated._replace(order_usd=1.0, price=Price(1.0, "x", "2026-01-01", estimated=True))
     ordered = [cheaper, newer, base, more_gpus, estimated]
     assert sorted([estimated, newer, more_gpus, cheaper, base], key=lambda c: c.order) == ordered
     assert choose([estimated, more_gpus, base]) == base

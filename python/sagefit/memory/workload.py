@@ -6,6 +6,7 @@ Bytes are bytes, GiB are 1024**3. A batch is what one GPU (or one host, without 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from sagefit.catalog.instance_table import Instance
@@ -251,6 +252,14 @@ class Workload:
     hugging_face: bool = False
     notes: tuple[str, ...] = ()
     peaks: tuple[Peak, ...] = ()
+
+    def __hash__(self) -> int:
+        """That of all fields, made once: what was worked out for a workload is looked up again and again."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(vars(self).values()))  # which are the fields, in their order
 
     def ranks(self, placement: Placement) -> int:
         """Processes that train together, one for each GPU that is used, or for each host where none has a GPU."""

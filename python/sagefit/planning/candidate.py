@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sagefit.catalog.instance_table import Instance
 from sagefit.catalog.prices import Price
@@ -42,8 +41,7 @@ def verdict(estimate: Estimate, usable_gib: float, head_room: float = HEAD_ROOM)
     return "RISKY" if estimate.least <= budget else "OOM"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Instances of one type for one workload. Memory is in GiB, per GPU and per host.
 
     A share is the upper bound over usable memory: 1.0 is full, and more than 1 - head-room does not fit. It is None

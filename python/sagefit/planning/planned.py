@@ -87,7 +87,7 @@ class PlannedAttempt:
 
     def for_terraform(self) -> dict[str, Any]:
         """The fields of a Terraform attempt; of the prediction its fullest memory, in percent of what is usable."""
-        fields = asdict(self)
+        fields = asdict(replace(self, fit=None))
         del fields["fit"], fields["tuning"], fields["instance_groups"]
         if self.instance_groups:
             del fields["instance_type"], fields["instance_count"]
@@ -116,7 +116,7 @@ def fill(job: Job, attempt: Attempt, fit: Candidate | None = None) -> PlannedAtt
         max_wait_seconds=(attempt.max_wait or resources.max_wait) if spot else None,
         max_pending_seconds=attempt.max_pending or resources.max_pending,
         next={str(kind): target for kind, target in attempt.next.items()},
-        fit=replace(fit, spot=spot) if fit else None,
+        fit=fit._replace(spot=spot) if fit else None,
         instance_groups=groups,
         tuning=job.tuning,
     )

@@ -128,4 +128,4 @@ def size_job(plan: JobPlan, region: str) -> Sizing:
 
 def _priced(candidate: Candidate, region: str) -> Candidate:
     known = price(candidate.instance_type, region)
-    return candidate if candidate.price is known else replace(candidate, price=known)
+    return candidate if candidate.price == known else candidate._replace(price=known)
