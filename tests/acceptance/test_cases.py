@@ -164,6 +164,15 @@ def test_clouds_are_compared_by_their_words_and_not_by_their_times() -> None:
     assert list(seen.differences([here, here], [here])) == ["2 runs, and 1 there"]
 
 
+def test_measured_amounts_are_not_compared() -> None:
+    """A process that was killed had come as far as it had, but the limit, the signal and the words stay."""
+    killed = "train.py was killed (signal 9) with the host at 0.55 of 0.50 GiB after 3.2 s, exit code: 137"
+    other = killed.replace("0.55", "0.51").replace("3.2 s", "12.9 s")
+    assert list(seen.differences([{"evidence": killed}], [{"evidence": other}])) == []
+    for changed in (killed.replace("137", "1"), killed.replace("signal 9", "signal 15"), f"{killed} 3.2.1", ""):
+        assert len(list(seen.differences([{"evidence": killed}], [{"evidence": changed}]))) == 1
+
+
 def test_what_is_made_is_noted_until_it_is_gone(tmp_path: Path) -> None:
     made = Made(tmp_path / "acceptance")
     for name in ("ground", "acceptance", "job memory"):

@@ -171,6 +171,7 @@ def _edit(author: Checkout, rate: int) -> None:
 @pytest.mark.full(
     witness="tests/gitops/test_pull_request.py::test_a_job_is_reviewed_merged_refused_when_stale_planned_again_applied_and_run"
 )
+@pytest.mark.timeout(1500)  # a long story: more than the usual limit on a busy machine
 def test_who_comes_second_or_late_or_again_applies_nothing_that_was_not_read(team: Team) -> None:
     _two_changes_collide(team)
     _nothing_waits_for_the_comments(team)

@@ -14,6 +14,7 @@ from sagefit.running.clients import sagemaker, step_functions
 ACCOUNT = "123456789012"
 _KEY_ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _NETWORK = re.compile(r"\b(subnet|sg|vpc|vpce|eni|pl)-[0-9a-f]{8,17}\b")
+_MEASURED = re.compile(r"\b\d+\.\d+(?= of \d| ?(?:GiB|MiB|s|%)(?!\w))")  # an amount within a text
 _ADDRESS = re.compile(r"\b\d{1,3}(\.\d{1,3}){3}\b")
 
 
@@ -56,15 +57,23 @@ def warm_pool(seen: Mapping[str, Any]) -> str | None:
 
 
 def differences(found: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where runs of a case, as `of_run` tells them, differ from those of another cloud. Times are not compared."""
+    """Where runs of a case, as `of_run` tells them, differ from those of another cloud.
+
+    Times and measured amounts are not compared, within texts neither: how far a process was when it was killed is
+    another number each time.
+    """
     if len(found) != len(before):
         yield f"{len(found)} runs, and {len(before)} there"
     for number, (here, there) in enumerate(zip(found, before, strict=False), start=1):
         which = f"run {number}: " if len(found) > 1 else ""
         for path in sorted(_texts(here).keys() | _texts(there).keys()):
             one, other = _texts(here).get(path), _texts(there).get(path)
-            if one != other:
+            if _unmeasured(one) != _unmeasured(other):
                 yield f"{which}{path}: {_quoted(one)}, and {_quoted(other)} there"
+
+
+def _unmeasured(text: str | None) -> str:
+    return _MEASURED.sub("0.0", text or "")
 
 
 def _quoted(text: str | None) -> str:

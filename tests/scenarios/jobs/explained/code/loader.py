@@ -11,20 +11,27 @@ parser.add_argument("--dataloader_num_workers", type=int)
 parser.add_argument("--per_device_train_batch_size", type=int)
 workers = parser.parse_known_args()[0].dataloader_num_workers
 
+asked = multiprocessing.Value("i", 0)
+loaded = [multiprocessing.Value("i", 0) for _ in range(workers)]
 
-def worker(share: int) -> None:
-    held = []
-    for _ in range(share):
-        held.append(bytearray(MIB))
+
+def worker(number: int) -> None:
+    held: list[bytearray] = []
+    while True:
+        if len(held) < asked.value:
+            held.append(bytearray(48 * MIB))
+            loaded[number].value = len(held)
         time.sleep(0.01)
-    time.sleep(600)
 
 
 if __name__ == "__main__":
-    started = [multiprocessing.Process(target=worker, args=(400,), daemon=True) for _ in range(workers)]
+    started = [multiprocessing.Process(target=worker, args=(number,), daemon=True) for number in range(workers)]
     for each in started:
         each.start()
-    for _ in steps(100):
-        gone = next((each for each in started if not each.is_alive()), None)
-        if gone:
-            raise RuntimeError(f"DataLoader worker (pid {gone.pid}) is killed by signal: Killed.")
+    for step in steps(100):
+        asked.value = step
+        while any(batches.value < step for batches in loaded):  # however slow the machine is
+            gone = next((each for each in started if not each.is_alive()), None)
+            if gone:
+                raise RuntimeError(f"DataLoader worker (pid {gone.pid}) is killed by signal: Killed.")
+            time.sleep(0.02)
