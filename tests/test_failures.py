@@ -235,6 +235,26 @@ def test_an_exit_code_says_what_nothing_else_does(exit_code: int, failure_class:
     assert diagnose(log=stronger, exit_code=exit_code).failure_class == "host_memory"
 
 
+@pytest.mark.parametrize(
+    "notice",
+    [
+        '{"msg": "imds", "path": "/latest/meta-data/spot/instance-action", "body": {"action": "terminate"}}',
+        '12:00:01 WARN events: {"Events":[{"EventId":"1","EventType":"Preempt","EventStatus":"Scheduled"}]}',
+        "INFO computeMetadata/v1/instance/preempted: TRUE",
+    ],
+)
+def test_a_notice_of_the_cloud_says_why_a_signal_came(notice: str) -> None:
+    log = ["step 1", notice, "checkpoint written"]
+    found = diagnose(log=log, exit_code=143)
+    assert (found.failure_class, found.evidence) == ("spot", notice)
+    assert diagnose(log=[*log, "Received SIGTERM"], exit_code=1).failure_class == "spot"
+    assert diagnose(log=[*log, "KeyError: 'loss'"], exit_code=1).failure_class == "code"
+    assert diagnose(log=log, exit_code=1).failure_class == "code"
+    assert diagnose(log=["GET /latest/meta-data/spot/instance-action: 404"], exit_code=143).failure_class == "stopped"
+    old = [notice, *(f"line {n}" for n in range(300))]
+    assert diagnose(log=old, exit_code=143).failure_class == "stopped"
+
+
 def test_a_pool_that_lost_a_process_was_short_of_memory_as_far_as_is_known() -> None:
     gone = "BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running."
     log = ["Traceback (most recent call last):", f"concurrent.futures.process.{gone}"]

@@ -21,6 +21,7 @@ _PROGRESS = re.compile(
 )
 _OF_A_THREAD = ("Exception in thread ", "Exception ignored in")
 _TROUBLE = re.compile(r"error|exception|fail|crash|kill|memory|oom\b", re.IGNORECASE)
+_GIVES_UP = re.compile(r"\bgiv(?:es?|ing) up\b|\bgave up\b", re.IGNORECASE)
 _TEARDOWN = re.compile(
     r"NCCL|ProcessGroup|^\[?W\d|\bW\d{4}\b|socket|abort|terminat|signal|exit|shut|clos(?:ed|ing)|watchdog|elastic|heartbeat"
     r"|destroy|dump|leaked|atexit|stack|^=+$|^-+$",
@@ -41,8 +42,16 @@ _OVER = re.compile(r"\btraining (?:has )?(?:finished|completed?|done)\b|\bfinish
 _SURVIVED = re.compile(
     r"(?<!\bnot )(?<!\bno )\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying"
     r"|retry with|trying (?:half|again|with)"
+    r"|going on|carrying on|continuing (?:with|without|in|from|on)"
     r"|falling back|fall back|(?<!try )(?<!or )(?<!by )(?<!consider )(?:halving|reducing|lowering|decreasing)"
     r"|not a failure|(?:is|was|are|were|now) disabled|(?:cache|caching|logging|logger|tensorboard) disabled)\b",
+    re.IGNORECASE,
+)
+# An exception that only says that another process is gone, or that something above has the cause.
+_OF_ANOTHER = re.compile(
+    r"\bsee (?:the )?(?:\w+ ){1,3}above\b"
+    r"|\b(?:peer|rank|remote (?:end|host|node|process|side))\b(?: (?:rank )?\S+)? (?:has |was |is )?"
+    r"(?:closed|lost|gone|disconnected|unreachable|went (?:away|down)|died|exited|terminated)\b",
     re.IGNORECASE,
 )
 _KILLED = re.compile(r"\bline +\d+: +\d+ Killed\b")  # a shell's words for a child that SIGKILL ended
@@ -123,7 +132,7 @@ def last_words(
             weak = weak or likely
             continue
         meant = meant or _meant(lines, number, talk)
-        if first(echoes, [ECHO], line.text):
+        if first(echoes, [ECHO], line.text) or (line.kind == EXCEPTION and _OF_ANOTHER.search(line.text)):
             echo = echo or line.text
         elif line.kind == EXCEPTION and (line.source or not line.text.endswith(":")):
             if weak and not line.source:
@@ -182,6 +191,8 @@ def _match(rows: Sequence[tuple[Pattern, str]], line: Line, *, is_fatal: bool) -
         if lower and part in lower and row.where == patterns.EXCEPTION and row.matches(lower):
             if row.failure_class.endswith("_memory") and vocabulary.names_a_knob(lower):
                 continue  # "out-of-memory mode disabled"
+            if vocabulary.is_supposed(lower, part):
+                continue  # "maybe the remote node ran out of memory"
             return Match(row, line.text)
     return None
 
@@ -228,15 +239,19 @@ def _meant(lines: Sequence[Line], number: int, talk: int) -> Match | None:
     line = lines[number]
     if line.kind != EXCEPTION and not (talk < LAST or _FATAL.search(line.text)):
         return None
-    if _is_survived(_SURVIVED, lines, number) or _is_survived(_REMARK, lines, number) or _position(line):
+    if _position(line):
         return None
     meant = vocabulary.told(line.text, line.source, _said_before(lines, number)) or _of_a_reader(line)
+    # What goes on after a spot instance was taken is another one.
+    goes_on = _is_survived(_SURVIVED, lines, number) and not (meant and meant.pattern.failure_class == "spot")
+    if goes_on or _is_survived(_REMARK, lines, number):
+        return None
     of_names = line.kind == EXCEPTION and _OF_NAMES.search(line.text)
     return None if meant and of_names and meant.pattern.failure_class.endswith("_memory") else meant
 
 
 def _of_a_reader(line: Line) -> Match | None:
-    complains = line.kind == EXCEPTION and readers.complains(line.text, line.frame)
+    complains = line.kind == EXCEPTION and readers.complains(line.text, line.frame, line.source)
     return Match(vocabulary.rule("data", "a reader's exception"), line.text) if complains else None
 
 
@@ -284,5 +299,5 @@ def _is_survived(words: re.Pattern[str], lines: Sequence[Line], number: int) -> 
 
 
 def _position(line: Line) -> str | None:
-    found = None if _TROUBLE.search(line.text) else _PROGRESS.search(line.text)
+    found = None if _TROUBLE.search(line.raw) or _GIVES_UP.search(line.text) else _PROGRESS.search(line.text)
     return found.group(1) if found else None

@@ -34,7 +34,18 @@ _PREFIX = re.compile(
 )
 _FIELD = re.compile(r"\"(?:message|log|msg)\" {0,3}: {0,3}(?=\")")  # of CloudWatch's exports and Docker's files
 # What a line that is an object says of a failure beside its message, as libraries for such logs name it.
-_OF_FAILURE = ("error", "err", "detail", "exception", "exc_info", "stack", "stack_info", "stack_trace", "stacktrace")
+_OF_FAILURE = (
+    "error",
+    "err",
+    "exc",
+    "detail",
+    "exception",
+    "exc_info",
+    "stack",
+    "stack_info",
+    "stack_trace",
+    "stacktrace",
+)
 _JSON = re.compile(r" {0,40}(?:\"\w{1,40}\": ?.{0,400}|[][{}]{1,9}),? {0,3}")  # the rest of such an export
 _EVENT = re.compile(r"\d{13},(\"?)(.*)\1$")  # of CloudWatch's CSV
 _SPEAKER = re.compile(r"\[(?:rank|default)\d+\]|\[\d+,[\w:,-]{1,40}\]<|\bpid=\d+|\balgo-\d+")  # within a prefix

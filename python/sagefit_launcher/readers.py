@@ -20,8 +20,9 @@ _PACKAGES = (
 )
 # Of larger libraries the part that reads, by its path.
 _PARTS = (
-    *("xml/etree", "xml/parsers", "xml/sax", "pandas/io", "pandas/_libs/parsers", "numpy/lib/format"),
-    *("numpy/lib/npyio", "numpy/lib/_npyio_impl", "scipy/io", "skimage/io", "astropy/io", "xarray/backends"),
+    *("xml/etree", "xml/parsers", "xml/sax", "pandas/io", "pandas/_libs/parsers"),
+    *("numpy/lib/format", "numpy/lib/_format_impl", "numpy/lib/npyio", "numpy/lib/_npyio_impl"),
+    *("scipy/io", "skimage/io", "astropy/io", "xarray/backends"),
     *("sklearn/utils/validation", "sklearn/preprocessing/_encoders", "sklearn/preprocessing/_label"),
     *("torchvision/io", "torchvision/datasets", "datasets/packaged_modules", "librosa/core/audio", "Bio/SeqIO"),
 )
@@ -51,13 +52,17 @@ _OTHERWISE = re.compile(
     r"\[Errno"
     r"|(?:FileNotFound|Permission|Import|ModuleNotFound|Attribute|Type|NotImplemented|Timeout|Memory|MapFull)Error"
     # What the script made of the data, or asks of it.
+    r"|\w*(?:XPath|XSLT|Query|Eval|Argument|Option|Usage)\w*Error|\b[a-z_]+=(?:True|False|None)\b"
     r"|Expected \dD array|inconsistent numbers of samples|\bfeatures?\b|out of memory"
 )
 
+# Python's own ``open`` raises ValueError for what it is called with; for what a file holds nothing opens it.
+_OPENS = re.compile(r"(?:^|[= ]|\bbuiltins\.|\bio\.)open\(")
 
-def complains(text: str, frame: str) -> bool:
-    """Whether an exception, by its line and the path of the file that raised it, is a reader's about its input."""
-    if _OTHERWISE.search(text):
+
+def complains(text: str, frame: str, source: str = "") -> bool:
+    """Whether an exception is a reader's about its input: by its line, and by the file and the line that raised it."""
+    if _OTHERWISE.search(text) or (text.startswith("ValueError") and _OPENS.search(source)):
         return False
     raised_there = _BUILT_IN.match(text) is not None and _OF_A_FRAME.search(frame) is not None
     return raised_there or any(named.match(text) for named in (_TYPES, _NAMES))

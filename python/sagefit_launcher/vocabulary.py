@@ -90,11 +90,14 @@ _OF_OTHER = re.compile(
 )
 # Said before it in the same sentence, these make it advice, a fear, or its opposite.
 _SENTENCE = re.compile(r"[.;!?]\s|: ")
+_GUESS = r"(?:maybe|perhaps|possibly)"
+_SUPPOSED = re.compile(rf"\b{_GUESS}\b")
 _UNREAL = re.compile(
     r"\b(?:if|unless|until|in case|whenever|should|would|can(?! ?not|'t)|could be|avoid\w*|prevent\w*|try"
     r"|consider|hint|tip"
     r"|note that|handl\w+|catch\w*|reduc\w+|help(?:s|ful)?|without|never|no longer|instead of|assuming"
     r"|simulat\w+|expect\w*"
+    rf"|{_GUESS}"
     r"|ignor\w+|skip\w*|survived|recover\w*|previous(?:ly)?|check(?:ing|er|s)?|monitor\w*|detect(?:or|ion)"
     r"|on[_-]oom|safe)\b"
     r"|\b(?:no|not|0|zero|non)[ -]$|--$"
@@ -173,27 +176,44 @@ _DATA_PATH = _any(
     r"(?:[_-]\w*)?[/\\'\" ]",
     rf"\.(?:{_FORMATS}|jsonl|tsv|pkl|pth?|ckpt|h5)\b(?!\.)",
 )
+# The names of files that hold data, never settings.
+_FILES = _any(
+    r"csv|tsv|jsonl|parquet|arrow|feather|avro|orc|np[yz]|h5|hdf5|nc|tfrecords?|rec|pkl|zarr|wav|flac|jpe?g|png|tiff?"
+)
+# A tool's way to complain of a file: its path, then what is wrong.
+_OF_A_FILE = (
+    rf"^(?:[\w.-]{{1,40}}: )?[\w./-]{{1,200}}\.{_FILES}(?::\d+)*: .{{0,200}}"
+    r"(?:\b(?:instead of|expected|unexpected|invalid|wrong|bad|missing|mismatch|not|cannot"
+    r"|too (?:short|long|many|few))\b|n't\b|\bsays\b.{0,80}\bbut\b|, the .{0,60} says)"
+)
 _DAMAGED = _any(
-    rf"\bnot an? (?:valid |recogni[sz]ed |proper )?{_FORMATS}\b(?! ?(?:object|string|array|dict|list|tensor))",
+    rf"\bnot (?:an? (?:valid |recogni[sz]ed |proper )?|valid ){_FORMATS}\b"
+    r"(?! ?(?:object|string|array|dict|list|tensor))",
     r"\b(?:unexpected|premature) (?:eof|end[ -]of[ -](?:file|data|stream|archive))\b.{0,20}"
     r"(?:$|archive|data|stream|read)",
+    r"\berror tokenizing data\b",  # pandas
     r"\binvalid compressed data|\bcompressed (?:file|data) (?:ended|is corrupt|is damaged)|\bcrc (?:error|mismatch"
     r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
     rf"\b(?:file|data|{_FORMATS})\b.{{0,40}}\b(?:unknown|unrecogni[sz]ed) (?:\w+ )?format\b(?! code)",
-    r"\bformat (?:is |was )?not recogni[sz]ed\b",
+    r"\bformat (?:is |was )?not recogni[sz]ed\b|\b(?:unknown|unrecogni[sz]ed) (?:file|image|audio) format\b",
     r"\binvalid (?:file )?header\b(?! value)|\bdoes not start with (?:\w+ ){1,2}(?:id|magic|signature)\b",
     rf"\b{_CANNOT} parse (?!.*(?:argument|option|config|\.ya?ml)).{{0,80}}(?:\bas d?type\b|\b(?:at|in) (?:column|row)\b"
     r"|\bfrom \W?/)|\bunknown token .{1,20} in (?:\w+ )?file\b",
-    r"\b(?:sha-?\d+|md5|checksum|hash|digest)(?: sum)? ?(?:mis-?match|does(?: not|n't) match|differs)\b",
+    r"\b(?:can ?not|could not) be (?:parsed|decoded)(?: as| to| into)? (?:an? )?(?:d?type|float|int(?:eger)?"
+    r"|number|date|bool(?:ean)?)\b",
+    r"\b(?:sha-?\d+|md5|checksum|hash|digest)(?: sum)? ?(?:mis-?match|(?:does|did)(?: not|n't) match|differs)\b",
     r"\beof: reading array\b|\beoferror: expected -?\d+ bytes, (?:read|got) -?\d+",
     r"\b(?:line|row|record) \d+\b.{0,20}\bexpected \d+ (?:columns?|fields?|values?|cells?)\b.{0,20}\b(?:found|got|saw)",
-    r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|checkpoint)s? (?:is|are|was|seems|appears"
-    r"|may be)?(?: to be)? ?(?:corrupt|damaged|truncated)|\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image"
-    r"|shard|data\b|jpeg|block)",
+    r"\bdeserializing header|\b(?:file|archive|record|image|shard|dataset|database|checkpoint)s? (?:is|are|was|seems"
+    r"|appears|may be)?(?: to be)? ?(?:corrupt|damaged|truncated|malformed|cut (?:off|short))",
+    r"\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image|shard|data\b|jpeg|block)",
 )
 _VALUES = _any(
     r"\b(?:input|labels?|targets?|features?|columns?)(?: \w+)? contains? (?:nan|inf|missing values)",
+    r"\b(?:labels?|targets?)(?: values?)?(?: of)?(?: -?\d+)?(?: which)?(?: is| are)? (?:out of (?:bounds|range)\b"
+    r"|outside (?:of )?the (?:valid )?range\b)|\blabels? must be (?:discrete values )?in (?:the range (?:of )?)?[\[0]",
+    r"\b(?:data(?: ?set)?|labels?|targets?) contains? only (?:one|a single) (?:class|label|value)",
     r"\bnan(?: values)? (?:is|are) not (?:supported|allowed) (?:for|in)\b",
     r"\bnone of \[.*\] are in the \[columns\]|\bcolumn names do(?:n't| not) match\b",
     r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
@@ -249,7 +269,8 @@ _OTHERS = tuple(
             "input + missing",
         ),
         (
-            rf"{_NO_FILE}(?!.*\.(?:py|sh|so|dll|exe|ya?ml|cfg)\b).{{0,300}}?{_DATA_PATH}",
+            rf"{_NO_FILE}(?!.*\.(?:py|sh|so|dll|exe|ya?ml|cfg)\b).{{0,300}}?{_DATA_PATH}"
+            rf"|(?:^|[ '\"])[\w./-]{{0,200}}\.{_FILES}\W{{1,3}}no such file",
             "data",
             "input elsewhere + missing",
         ),
@@ -257,7 +278,8 @@ _OTHERS = tuple(
         (_VALUES, "data", "input + wrong values"),
         (
             rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}"
-            r"|: permission denied(?: \([^)]*\))?$",
+            r"|: permission denied(?: \([^)]*\))?$"
+            r"|\bpermission denied for (?:schema|table|relation|database|sequence|view|function) ",  # PostgreSQL
             "permission",
             "access + refused",
         ),
@@ -299,8 +321,10 @@ _OTHERS = tuple(
         ),
         (
             r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|internal ?server ?error|internalfailure"
-            rf"|encountered an internal error|serviceunavailable|(?:ecc|nvlink|hardware) error|fallen off the bus"
+            r"|encountered an internal error|internal_error|serviceunavailable"
+            rf"|(?:ecc|nvlink|hardware) error|fallen off the bus"
             rf"|{_NETWORK_DISK}|{_SERVER_ERROR}|node failure"
+            r"|(?:node|host|vm|instance|machine|worker)(?: \d+)? (?:became|is|was marked(?: as)?) unhealthy"
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
             r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
@@ -325,8 +349,14 @@ _OTHERS = tuple(
             "stopped",
             "ended on request",
         ),
+        (_OF_A_FILE, "data", "a file + a complaint"),
     )
 )
+
+
+def is_supposed(line: str, part: str) -> bool:
+    """Whether the sentence before ``part``, in lower case, makes of it a guess."""
+    return _SUPPOSED.search(_SENTENCE.split(line[: max(line.find(part), 0)])[-1]) is not None
 
 
 def told(text: str, source: str = "", before: Sequence[str] = ()) -> Match | None:

@@ -3,7 +3,7 @@
 ``PYTHONPATH=tests python -m corpus.first_sight FILE ROUND`` reads one JSON object a line (``class``, ``acceptable``,
 ``source``, ``log``, ``reason``, ``exit_code``) and appends the texts to ``others.yaml``. The two answers of that moment
 stay there for good: of ``diagnose``, and of the state machine by itself. What is kept of a text is the end that is
-answered alike, without the frames of a traceback that change nothing, and with other names and numbers than what
+answered alike, without the outer frames of a traceback that change nothing, and with other names and numbers than what
 somebody printed once.
 """
 
@@ -67,7 +67,8 @@ def shortened(kept: dict[str, Any]) -> dict[str, Any]:
         frame = 2 if _FRAME.match(lines[number]) else 0
         if frame and _MARKS.fullmatch("".join(lines[number + 2 : number + 3])):
             frame = 3
-        if frame and less(without := lines[:number] + lines[number + frame :]):
+        outer = bool(frame and _FRAME.match("".join(lines[number + frame : number + frame + 1])))
+        if outer and less(without := lines[:number] + lines[number + frame :]):
             lines = without
         else:
             number += 1

@@ -91,6 +91,13 @@ OF_OTHERS = (
         "so that something else is mentioned or survived before, or that much is printed after the cause; two are left "
         "out, whose shortened logs are those of others",
     ),
+    (
+        26,
+        "2026-11-30",
+        "156 of 159 more jobs without a GPU, by one more who had not seen a pattern; in 51 something else is mentioned "
+        "or survived before; some thirty are imitations of what needs a GPU, a cluster or a cloud; three are left out, "
+        "whose shortened logs are those of others",
+    ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
 # that are called so, all that are of memory, and those rightly answered of any class.
@@ -269,10 +276,11 @@ All of these witnesses are heard. What is certain stands above what is only like
 2. a secondary status that ends a job (`MaxRuntimeExceeded`, ...)
 3. the launcher's own words; that the script failed is certain only where an error's name or a pattern shows it
 4. the failure reason, when it says more than an exit code or "the script failed"
-5. the end of the log, of every host
-6. the kernel's counter of what it killed for memory in the container
-7. a kill (exit code 137, -9 or 247)
-8. how full memory, GPU memory and disks were: a `code` that nothing shows yields to a host that was at its limit
+5. a cloud's notice in the log that it takes the machine back, where a signal ended the script
+6. the end of the log, of every host
+7. the kernel's counter of what it killed for memory in the container
+8. a kill (exit code 137, -9 or 247)
+9. how full memory, GPU memory and disks were: a `code` that nothing shows yields to a host that was at its limit
 
 What was heard and not believed is kept with the reason, as `rejected` of `--json`: "the script went on after it",
 "host memory at most 31 % full", "it is only likely, and the log is certain".
@@ -292,6 +300,8 @@ script:
   errors, a broken pipe, cuBLAS's and cuDNN's vaguer codes; also where the text ends within its name.
 - **Who speaks**, a host or a rank, is read from a line's prefix alone.
 - Of **several hosts** the one whose log says most is the cause; the others lost a peer.
+- Who only **lost a peer** ("rank 1 closed the connection"), or points to what stands above, says nothing of the cause.
+- A **guess** is no fact ("maybe it ran out of memory").
 - What only **mentions** memory (`pin_memory`, a memory format, a help text, Triton's "shared memory") matches nothing.
 - Where **no pattern** matches, [words](#words) decide.
 

@@ -50,6 +50,7 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         # Objects: what they say beside their message counts.
         ([json.dumps({"level": "error", "msg": "ended", "stack": "\n".join(traceback(OOM))})], "gpu_memory", OOM),
         ([json.dumps({"message": "ended", "error": OOM, "exception": None})], "gpu_memory", OOM),
+        ([json.dumps({"msg": "stage failed", "exc": "MemoryError", "detail": ""})], "host_memory", "MemoryError"),
         ([json.dumps({"message": "ended", "error": OOM})[:-1]], "code", "ended"),
         # Where each thread was when the interpreter crashed is no traceback of an exception.
         ([FATAL, "", "Current thread 0x7f01 (most recent call first):", *WHERE], "shared_memory", FATAL),
@@ -57,6 +58,34 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         (["WARNING Worker exceeded 95% memory budget", "WARNING restarting worker"], "host_memory", ""),
         (["WARNING Worker exceeded 95% memory budget", *traceback("KeyError: 1")], "code", "KeyError: 1"),
         (["WARNING Worker exceeded 95% memory budget", *STEPS], "code", STEPS[-1]),
+        (
+            ["could not reserve the table", f"{OOM}, going on in chunks", "chunk 1", *traceback("KeyError: 1")],
+            "code",
+            "KeyError: 1",
+        ),
+        # Giving up within an epoch is no sign of life.
+        (["ERROR the time limit of 4 s is used up in epoch 6; giving up"], "time", ""),
+        (["epoch 5", "ERROR the time limit of 4 s is used up in epoch 6"], "time", ""),
+        # Who lost a peer, or points to what stands above, says nothing of the cause. A guess is no fact.
+        (
+            [*traceback(OOM), *traceback("ConnectionError: at step 7: peer rank 1 closed the connection")],
+            "gpu_memory",
+            OOM,
+        ),
+        (traceback("ConnectionError: at step 7: rank 1 has died"), "code", ""),
+        (
+            [*traceback(OOM), *traceback("RuntimeError: Engine failed to start. See the cause above.")],
+            "gpu_memory",
+            OOM,
+        ),
+        (
+            [
+                *traceback("IndexError: 3"),
+                *traceback("RuntimeError: Connection closed by peer. Maybe it ran out of memory"),
+            ],
+            "code",
+            "IndexError: 3",
+        ),
         # Advice is no step that was taken.
         (["It said CUDA out of memory. Tried to allocate 2 GiB. Try reducing it", "all failed"], "gpu_memory", ""),
         (["It said CUDA out of memory. Tried to allocate 2 GiB. Reducing it", "all failed"], "code", ""),

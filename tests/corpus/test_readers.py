@@ -29,6 +29,7 @@ OF_DATA = [
     ("ValueError: something new", f"{PACKAGES}/nibabel/spatialimages.py"),
     ("OSError: something new", f"{PACKAGES}/h5py/_hl/files.py"),
     ("OSError: something new", "src/netCDF4/_netCDF4.pyx"),
+    ("ValueError: something new", f"{PACKAGES}/numpy/lib/_format_impl.py"),
     ("ValueError: something new", f"{PACKAGES}/pandas/io/parsers/c_parser_wrapper.py"),
     ("RuntimeError: something new", "/usr/lib/python3.10/json/decoder.py"),
 ]
@@ -46,6 +47,8 @@ OF_OTHERS = [
     ("yaml.parser.ParserError: while parsing a block mapping", ""),
     ("RuntimeError: the decoder is corrupt", ""),
     ("ValueError: Expected 2D array, got 1D array instead:", f"{PACKAGES}/sklearn/utils/validation.py"),
+    ("lxml.etree.XPathEvalError: Invalid expression", ""),
+    ("ValueError: not with allow_pickle=False", f"{PACKAGES}/numpy/lib/_format_impl.py"),
     ("AttributeError: module 'json' has no attribute 'laods'", "/usr/lib/python3.10/json/decoder.py"),
 ]
 
@@ -74,6 +77,13 @@ def test_an_exception_of_a_reader_is_about_the_data(text: str, frame: str) -> No
 def test_another_exception_is_not(text: str, frame: str) -> None:
     match, _ = last_words((), _raised(text, frame))
     assert match is None or match.pattern.glob != RULE
+
+
+def test_what_python_itself_does_not_open_is_no_matter_of_a_file() -> None:
+    log = _raised("ValueError: embedded null byte", f"{PACKAGES}/PIL/Image.py")
+    assert diagnose(log=log).failure_class == "data"
+    for opens in ('fp = builtins.open(name, "rb")', "with open(name) as fp:"):
+        assert diagnose(log=[*log[:-2], f"    {opens}", log[-1]]).failure_class == "code"
 
 
 def test_only_an_exception_counts() -> None:

@@ -70,6 +70,24 @@ SAID = [
     ("错误:找不到训练文件 a.csv", "data", "words: input + missing"),
     ("tokenizer: could not open the cache: Permission denied (uid=1000)", "permission", "words: access + refused"),
     ("error: the job used up its walltime", "time", ""),
+    ("error: the wall clock budget is used up in epoch 3; giving up", "time", ""),
+    ("ValueError: the answer is not valid JSON", "data", "words: input + damaged"),
+    ("md5sum: WARNING: 2 computed checksums: md5 did not match", "data", ""),
+    ("OSError: unknown file format: 'a.grib'", "data", ""),
+    ("ReadError: row 7: 'x1' cannot be parsed as float", "data", ""),
+    ("fatal: the database is malformed", "data", ""),
+    ("ParserError: Error tokenizing data. C error: Expected 3 fields in line 9, saw 4", "data", ""),
+    ("ValueError: the dataset contains only one class", "data", "words: input + wrong values"),
+    ("split.sh: data/test.tsv: No such file or directory", "data", "words: input elsewhere + missing"),
+    ("pack: shard-2.npy: 12 bytes instead of 16", "data", "words: a file + a complaint"),
+    ("a/b.csv:17: column 'x' missing", "data", ""),
+    ("error: permission denied for relation features", "permission", "words: access + refused"),
+    ('error: PUT failed, 500 {"code": "INTERNAL_ERROR"}', "internal", ""),
+    ("UnavailableError: TPU worker 2 became unhealthy", "internal", ""),
+    ("IndexError: Target 12 is out of bounds.", "data", "words: input + wrong values"),
+    ("LossError: a label of 9 which is outside the valid range of [0, 3)", "data", ""),
+    ("BoostError: labels must be in [0, num_class)", "data", ""),
+    ("BoostError: label must be discrete values in the range of [0, num_class).", "data", ""),
 ]
 ONLY_MENTIONED = [
     "RuntimeError: pin_memory needs a GPU",
@@ -119,6 +137,13 @@ ONLY_MENTIONED = [
     "ValueError: expected 4 fields, got 3",
     "RuntimeError: gradients are not finite",
     "error: the argument is missing for 1 option",
+    "RuntimeError: rank 1 closed the connection, maybe it ran out of memory",
+    "error: the peer is gone; perhaps its host has not enough memory",
+    "train.py:17: name 'x' is not defined",
+    "config.yaml: batch_size: expected an integer",
+    "out/model.npz: saved 3 MiB",
+    "error: argument --lr: 'x' cannot be parsed",
+    "IndexError: index 12 is out of bounds for axis 0 with size 9",
 ]
 
 

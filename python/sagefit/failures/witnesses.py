@@ -22,6 +22,7 @@ ANY_CODE = "*sagefit: code: *"
 TIMED_OUT = 124  # of `timeout` of GNU coreutils
 TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
 BUS_ERROR = (135, -7)  # 128 + SIGBUS: a page of a file that cannot be had, mostly of /dev/shm
+_LATE = 200  # lines of a log after a notice: two minutes at AWS, half a minute elsewhere
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
 
 _AROUND = re.compile(r"^.{0,200}?Error for [\w ]{1,40} job \S{1,80}: Failed\.? Reason: ", re.DOTALL)
@@ -31,6 +32,11 @@ _EXIT_CODE = re.compile(r", exit code: -?\d+\s*$")
 # the lack of memory as the first reason for one. A launcher knows better, by the host's memory.
 _WORKER_IS_GONE = re.compile(
     r"\bBrokenProcessPool: .*terminated abruptly|\bWorkerCrashedError: The worker died unexpectedly"
+)
+# What the machine's own metadata says before it is taken back, as the documentation of AWS, Azure and Google has it.
+_NOTICE = re.compile(
+    r"/spot/instance-action\b.{0,80}\baction\W{1,4}(?:terminate|stop|hibernate)\b"
+    r"|\bEventType\W{1,4}Preempt\b|/instance/preempted\W{1,4}TRUE\b"
 )
 _SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
 
@@ -130,6 +136,19 @@ def service(known: Known) -> Testimony | None:
     return Testimony("the failure reason", as_diagnosis(match, known.reason), True) if match else None
 
 
+def notice(known: Known) -> Testimony | None:
+    """The cloud, which told the machine that it takes it back, and then ended what ran on it by a signal."""
+    match, _, _ = known.read
+    ended = match.pattern.failure_class == "stopped" if match else known.exit_code in TERMINATED
+    if known.launcher_spoke or not ended:
+        return None
+    ends = (line for lines in known.hosts for line in reversed(lines[-_LATE:]))
+    line = next(filter(_NOTICE.search, ends), None)
+    if line is None:
+        return None
+    return Testimony("a notice of the cloud", Diagnosis("spot", " ".join(line.split()), None, "B"), True)
+
+
 def log(known: Known) -> Testimony | None:
     """The last words of each host's log."""
     match, _, _ = known.read
@@ -191,6 +210,7 @@ WITNESSES: tuple[Callable[[Known], Testimony | None], ...] = (
     status,
     launcher,
     service,
+    notice,
     log,
     kernel,
     end_of_the_process,
