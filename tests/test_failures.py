@@ -225,7 +225,8 @@ def test_a_kill_is_weighed_against_how_full_the_host_was(exit_code: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "failure_class"), [(124, "time"), (135, "shared_memory"), (-7, "shared_memory"), (143, "stopped")]
+    ("exit_code", "failure_class"),
+    [(124, "time"), (135, "shared_memory"), (-7, "shared_memory"), (143, "stopped"), (129, "stopped")],
 )
 def test_an_exit_code_says_what_nothing_else_does(exit_code: int, failure_class: str) -> None:
     found = diagnose(log=["step 1", "step 2"], exit_code=exit_code)
@@ -239,6 +240,7 @@ def test_an_exit_code_says_what_nothing_else_does(exit_code: int, failure_class:
     "notice",
     [
         '{"msg": "imds", "path": "/latest/meta-data/spot/instance-action", "body": {"action": "terminate"}}',
+        'http://169.254.169.254:80 "GET /latest/meta-data/spot/instance-action HTTP/1.1" 200 None',
         '12:00:01 WARN events: {"Events":[{"EventId":"1","EventType":"Preempt","EventStatus":"Scheduled"}]}',
         "INFO computeMetadata/v1/instance/preempted: TRUE",
     ],
@@ -251,6 +253,8 @@ def test_a_notice_of_the_cloud_says_why_a_signal_came(notice: str) -> None:
     assert diagnose(log=[*log, "KeyError: 'loss'"], exit_code=1).failure_class == "code"
     assert diagnose(log=log, exit_code=1).failure_class == "code"
     assert diagnose(log=["GET /latest/meta-data/spot/instance-action: 404"], exit_code=143).failure_class == "stopped"
+    asked = 'http://169.254.169.254:80 "GET /latest/meta-data/spot/instance-action HTTP/1.1" 404 None'
+    assert diagnose(log=[asked], exit_code=143).failure_class == "stopped"
     old = [notice, *(f"line {n}" for n in range(300))]
     assert diagnose(log=old, exit_code=143).failure_class == "stopped"
 

@@ -19,7 +19,7 @@ _PROGRESS = re.compile(
     r"(?:\b(?:epochs?|steps?|iter|iterations?|global_step|batch)\b\W{0,4}|\bloss\b\W{0,4}|\d%\|[^|]{0,200}\|\s{0,3})(\d[\d.]*)",
     re.IGNORECASE,
 )
-_OF_A_THREAD = ("Exception in thread ", "Exception ignored in")
+_OF_A_THREAD = re.compile(r"Exception in thread (?!\"main\" )|Exception ignored in")
 _TROUBLE = re.compile(r"error|exception|fail|crash|kill|memory|oom\b", re.IGNORECASE)
 _GIVES_UP = re.compile(r"\bgiv(?:es?|ing) up\b|\bgave up\b", re.IGNORECASE)
 _TEARDOWN = re.compile(
@@ -98,7 +98,7 @@ def last_words(
             continue
         if line.kind == HEAD:
             continue
-        if closed and line.text.startswith(_OF_A_THREAD):
+        if closed and _OF_A_THREAD.match(line.text):
             closed, handled = False, True  # the script goes on after it, and may have ended before
             continue
         if closed or talk > FAR:

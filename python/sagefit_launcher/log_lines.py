@@ -28,6 +28,7 @@ _PREFIX = re.compile(
     rf"|{_LEVEL}\s?(?:[:|-]|\[[^\]]{{0,80}}\])?\s"
     r"|\[(?:[^][]{0,100}\d[^][]{0,100}|[Ee]rror|ERROR|[Ww]arning|[Ii]nfo)\]\s"
     r"|E {3,}"  # pytest
+    r"|Caused by: (?=[a-z])"  # of the JVM: what comes last was first
     r"|\*\*"
     r'|ErrorMessage "'  # sagemaker-training-toolkit
     r")"
@@ -186,10 +187,10 @@ def _unpacked(log: Sequence[str]) -> list[str]:
 
 
 def _of_failure(line: str) -> Iterator[str]:
-    """What an object says of a failure."""
+    """What an object says of a failure; something may be around it."""
     try:
-        found = json.loads(line)
-    except ValueError:  # cut off, or more than one
+        found, _ = json.JSONDecoder(strict=False).raw_decode(line, max(line.find("{"), 0))
+    except ValueError:  # cut off
         return
     for name in _OF_FAILURE if isinstance(found, dict) else ():
         if isinstance(found.get(name), str):

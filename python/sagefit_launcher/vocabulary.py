@@ -169,16 +169,16 @@ _FORMATS = _any(
     r"gz(?:ip(?:ped)?)?|zip|tar|7z|bz2|bzip2|xz|zstd|lz4|hdf5|parquet|arrow|feather|avro|orc|npy|npz|pickle|csv|json",
     r"png|jpe?g|gif|tiff?|webp|image|wav|flac|mp3|mp4|audio|video|tfrecord|recordio|safetensors|checkpoint|archive",
 )
+# The names of files that hold data, never settings.
+_FILES = _any(
+    r"csv|tsv|jsonl|parquet|arrow|feather|avro|orc|np[yz]|h5|hdf5|nc|tfrecords?|rec|pkl|zarr|wav|flac|jpe?g|png|tiff?"
+)
 # A file of data that is looked for elsewhere than SageMaker puts inputs, by its folder or by its format.
 _NO_FILE = r"(?:filenotfounderror|no such file)"
 _DATA_PATH = _any(
     r"[/\\'\" ](?:\w*[_-])?(?:datasets?|data|train|val|valid|validation|annotations|images|corpus|checkpoints?|weights)"
     r"(?:[_-]\w*)?[/\\'\" ]",
-    rf"\.(?:{_FORMATS}|jsonl|tsv|pkl|pth?|ckpt|h5)\b(?!\.)",
-)
-# The names of files that hold data, never settings.
-_FILES = _any(
-    r"csv|tsv|jsonl|parquet|arrow|feather|avro|orc|np[yz]|h5|hdf5|nc|tfrecords?|rec|pkl|zarr|wav|flac|jpe?g|png|tiff?"
+    rf"\.(?:{_FORMATS}|{_FILES}|pth?|ckpt)\b(?!\.)",
 )
 # A tool's way to complain of a file: its path, then what is wrong.
 _OF_A_FILE = (
@@ -191,7 +191,8 @@ _DAMAGED = _any(
     r"(?! ?(?:object|string|array|dict|list|tensor))",
     r"\b(?:unexpected|premature) (?:eof|end[ -]of[ -](?:file|data|stream|archive))\b.{0,20}"
     r"(?:$|archive|data|stream|read)",
-    r"\berror tokenizing data\b",  # pandas
+    r"\berror tokenizing data\b|\bcsv error on line\b",  # pandas, DuckDB
+    r"\b(?:mmap|map|read|load) an empty file\b",
     r"\binvalid compressed data|\bcompressed (?:file|data) (?:ended|is corrupt|is damaged)|\bcrc (?:error|mismatch"
     r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
@@ -212,13 +213,16 @@ _DAMAGED = _any(
 _VALUES = _any(
     r"\b(?:input|labels?|targets?|features?|columns?)(?: \w+)? contains? (?:nan|inf|missing values)",
     r"\b(?:labels?|targets?)(?: values?)?(?: of)?(?: -?\d+)?(?: which)?(?: is| are)? (?:out of (?:bounds|range)\b"
-    r"|outside (?:of )?the (?:valid )?range\b)|\blabels? must be (?:discrete values )?in (?:the range (?:of )?)?[\[0]",
+    r"|outside (?:of )?the (?:valid )?range\b)",
+    r"\blabels? must be (?:discrete values )?(?:in (?:the range (?:of )?)?[\[(0]|(?:non-?)?(?:positive|negative)\b)",
     r"\b(?:data(?: ?set)?|labels?|targets?) contains? only (?:one|a single) (?:class|label|value)",
     r"\bnan(?: values)? (?:is|are) not (?:supported|allowed) (?:for|in)\b",
     r"\bnone of \[.*\] are in the \[columns\]|\bcolumn names do(?:n't| not) match\b",
     r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
     r"\b(?:inputs?|labels?|targets?|features?|columns?)(?: values?)? (?:is|are) (?:not finite|non-?finite|nan)\b",
     r"\b(?:references?|labels?|annotations?|targets?|masks?|captions?|images?) (?:is |are )?missing for \d",
+    r"\bkeys are not unique\b|\b(?:least populated|members in each) class(?:es)?\b",
+    r"\bfailed (?:[\w-]+ )?validator\b|\bfailure cases\b",  # pandera
     r"!_?s(?:rc|size)\.empty\(\)",  # OpenCV, of a picture that it could not read
 )
 # Other things than data that are damaged, or end too early.
@@ -243,6 +247,8 @@ _CREDENTIALS = _any(
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
     r"\brequired '[\w.]+' permission\b|\bauthentication (?:has |is |was )?fail(?:ed|ure)\b",
     r"\bfail(?:ed|ure)? to authenticate\b",
+    r"\bpermission_denied\b|\baccess control error\b",
+    r"\b(?:insufficient|missing|lack(?:s|ing|ed)?) (?:\w+ ){0,2}privileges?\b",
 )
 _TIME = (
     r"(?:(?:run )?time ?(?:limit|budget)|wall[ -]?(?:time|clock)"
@@ -342,6 +348,7 @@ _OTHERS = tuple(
             "host_memory",
             "killed",
         ),
+        (r": line +\d+: +\d+ bus error\b", "shared_memory", "a shell's bus error"),
         (
             r"(?:\d|[\])/s%:]) *\\?terminated$|\bcontrol-c\b|\binterruptexception\b"
             r"|\b(?:job|run|task|workload|training) (?:was |has been |is )?(?:deleted|cancel+ed|aborted|killed|stopped)"

@@ -117,6 +117,18 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         ([*traceback(OOM), "Exception in thread Thread-8:", *traceback("ValueError: closed file")], "gpu_memory", OOM),
         (["Exception in thread Thread-8:", *traceback("ValueError: closed file")], "code", "ValueError: closed file"),
         (
+            [
+                'Exception in thread "main" org.acme.JobException: stage 0 failed',
+                "    at org.acme.Job.run(Job.java:12)",
+                "Caused by: java.lang.RuntimeException: file:/a/b.parquet is not a Parquet file. Expected magic number",
+                "    at org.acme.Reader.open(Reader.java:7)",
+                "    ... 3 more",
+                *(f"12:00:0{n} INFO Context: part {n} is stopped" for n in range(5)),
+            ],
+            "data",
+            "java.lang.RuntimeException: file:/a/b.parquet is not a Parquet file. Expected magic number",
+        ),
+        (
             [*traceback(OOM), *STEPS, "Exception in thread Thread-8:", *traceback("ValueError: 1")],
             "code",
             "ValueError: 1",

@@ -26,6 +26,11 @@ OF_DATA = [
     ("pyarrow.lib.ArrowInvalid: something new", ""),
     ("acme.shards.CorruptShardError: no. 7", ""),
     ("DecodingError: frame 7", ""),
+    ("pydicom.errors.InvalidDicomError: no header, use force=True to read it all the same", ""),
+    ("pyogrio.errors.DataSourceError: something new", ""),
+    ("acme.MissingDataError: something new", ""),
+    ("av.error.InvalidDataError: [Errno 1094995529] Invalid data found when processing input: 'a.mp4'", ""),
+    ("ValueError: something new", f"{PACKAGES}/statsmodels/base/data.py"),
     ("ValueError: something new", f"{PACKAGES}/nibabel/spatialimages.py"),
     ("OSError: something new", f"{PACKAGES}/h5py/_hl/files.py"),
     ("OSError: something new", "src/netCDF4/_netCDF4.pyx"),
@@ -42,6 +47,9 @@ OF_OTHERS = [
     ("OSError: [Errno 5] Input/output error", f"{PACKAGES}/h5py/_hl/files.py"),
     ("pickle.PicklingError: Can't pickle <function f>", ""),
     ("lmdb.MapFullError: mdb_put: environment mapsize limit reached", ""),
+    ("av.error.FileNotFoundError: [Errno 2] No such file or directory: 'a.mp4'", ""),
+    ("acme.BadDatabaseError: something new", ""),
+    ("Bio.Entrez.ServerError: something new", ""),
     ("requests.exceptions.JSONDecodeError: Expecting value", ""),
     ("httpx.DecodingError: of an answer", ""),
     ("yaml.parser.ParserError: while parsing a block mapping", ""),
@@ -84,6 +92,21 @@ def test_what_python_itself_does_not_open_is_no_matter_of_a_file() -> None:
     assert diagnose(log=log).failure_class == "data"
     for opens in ('fp = builtins.open(name, "rb")', "with open(name) as fp:"):
         assert diagnose(log=[*log[:-2], f"    {opens}", log[-1]]).failure_class == "code"
+
+
+def test_a_text_that_is_no_number_was_read_unless_it_is_a_setting() -> None:
+    for text in (
+        "ValueError: could not convert string to float: 'york'",
+        "ValueError: invalid literal for int() with base 10: ''",
+    ):
+        log = _raised(text, f"{PACKAGES}/gensim/models/keyedvectors.py")
+        for source, told in (
+            ("weights = [float(x) for x in parts[1:]]", "data"),
+            ('rank = int(os.environ["RANK"])', "code"),
+            ("batch = int(args.batch)", "code"),
+            ("epochs = int(sys.argv[1])", "code"),
+        ):
+            assert diagnose(log=[*log[:-2], f"    {source}", log[-1]]).failure_class == told
 
 
 def test_only_an_exception_counts() -> None:

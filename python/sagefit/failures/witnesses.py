@@ -20,7 +20,7 @@ from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, SU
 ANY_CODE = "*sagefit: code: *"
 """The launcher's `code` that says no more."""
 TIMED_OUT = 124  # of `timeout` of GNU coreutils
-TERMINATED = (143, -15)  # 128 + SIGTERM, and subprocess's way to say it
+TERMINATED = (143, -15, 129)  # 128 + SIGTERM, subprocess's way to say it, and 128 + SIGHUP
 BUS_ERROR = (135, -7)  # 128 + SIGBUS: a page of a file that cannot be had, mostly of /dev/shm
 _LATE = 200  # lines of a log after a notice: two minutes at AWS, half a minute elsewhere
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
@@ -36,6 +36,7 @@ _WORKER_IS_GONE = re.compile(
 # What the machine's own metadata says before it is taken back, as the documentation of AWS, Azure and Google has it.
 _NOTICE = re.compile(
     r"/spot/instance-action\b.{0,80}\baction\W{1,4}(?:terminate|stop|hibernate)\b"
+    r"|/spot/(?:instance-action|termination-time) HTTP/[\d.]+\W{1,3}200\b"  # it is not there before
     r"|\bEventType\W{1,4}Preempt\b|/instance/preempted\W{1,4}TRUE\b"
 )
 _SAYS_LITTLE = re.compile(r"\s*(?:AlgorithmError:[\s,]*)?(?:exit code: -?\d+)?\s*", re.IGNORECASE)
