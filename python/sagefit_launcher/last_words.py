@@ -19,7 +19,7 @@ _PROGRESS = re.compile(
     r"(?:\b(?:epochs?|steps?|iter|iterations?|global_step|batch)\b\W{0,4}|\bloss\b\W{0,4}|\d%\|[^|]{0,200}\|\s{0,3})(\d[\d.]*)",
     re.IGNORECASE,
 )
-_OF_A_THREAD = re.compile(r"Exception in thread (?!\"main\" )|Exception ignored in")
+_OF_A_THREAD = ("Exception in thread ", "Exception ignored in")
 _TROUBLE = re.compile(r"error|exception|fail|crash|kill|memory|oom\b", re.IGNORECASE)
 _GIVES_UP = re.compile(r"\bgiv(?:es?|ing) up\b|\bgave up\b", re.IGNORECASE)
 _TEARDOWN = re.compile(
@@ -40,8 +40,8 @@ _OF_THE_CODE = re.compile(
 _PATH = re.compile(r"(?:[a-z_]\w{0,80}\.){2,12}\w{0,80}")  # of a module, and perhaps the begin of a name in it
 _OVER = re.compile(r"\btraining (?:has )?(?:finished|completed?|done)\b|\bfinished training\b", re.IGNORECASE)
 _SURVIVED = re.compile(
-    r"(?<!\bnot )(?<!\bno )\b(?:switching to|spilling|skip|skipping|skipped|recover|recovering|recovered|retrying"
-    r"|retry with|trying (?:half|again|with)"
+    r"(?<!\bnot )(?<!\bno )\b(?:switching to|spilling|skip|skipping(?! to next header)|skipped|recover|recovering"
+    r"|recovered|retrying|retry with|trying (?:half|again|with)"
     r"|going on|carrying on|continuing (?:with|without|in|from|on)"
     r"|falling back|fall back|(?<!try )(?<!or )(?<!by )(?<!consider )(?:halving|reducing|lowering|decreasing)"
     r"|not a failure|(?:is|was|are|were|now) disabled|(?:cache|caching|logging|logger|tensorboard) disabled)\b",
@@ -98,7 +98,7 @@ def last_words(
             continue
         if line.kind == HEAD:
             continue
-        if closed and _OF_A_THREAD.match(line.text):
+        if closed and line.text.startswith(_OF_A_THREAD):
             closed, handled = False, True  # the script goes on after it, and may have ended before
             continue
         if closed or talk > FAR:

@@ -28,7 +28,7 @@ _PREFIX = re.compile(
     rf"|{_LEVEL}\s?(?:[:|-]|\[[^\]]{{0,80}}\])?\s"
     r"|\[(?:[^][]{0,100}\d[^][]{0,100}|[Ee]rror|ERROR|[Ww]arning|[Ii]nfo)\]\s"
     r"|E {3,}"  # pytest
-    r"|Caused by: (?=[a-z])"  # of the JVM: what comes last was first
+    r"|(?:Caused by: |Exception in thread \"main\" )(?=[a-z])"  # of the JVM: what comes last was first
     r"|\*\*"
     r'|ErrorMessage "'  # sagemaker-training-toolkit
     r")"

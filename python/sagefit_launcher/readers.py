@@ -23,20 +23,24 @@ _PACKAGES = (
 _PARTS = (
     *("xml/etree", "xml/parsers", "xml/sax", "pandas/io", "pandas/_libs/parsers"),
     *("numpy/lib/format", "numpy/lib/_format_impl", "numpy/lib/npyio", "numpy/lib/_npyio_impl"),
+    *("pandas/core/tools", "pandas/core/dtypes/astype"),
     *("scipy/io", "skimage/io", "astropy/io", "xarray/backends"),
     *("geopandas/io", "dask/dataframe/io", "dask/bytes", "mne/io", "trimesh/exchange", "torch_geometric/io"),
     *("gensim/models/keyedvectors", "gensim/corpora", "nltk/corpus", "sklearn/datasets", "timm/data/readers"),
     # What checks data before it is used.
     *("sklearn/utils/validation", "sklearn/preprocessing/_encoders", "sklearn/preprocessing/_label"),
-    *("sklearn/model_selection/_split", "statsmodels/base/data"),
+    *("sklearn/utils/_encode", "sklearn/model_selection/_split", "statsmodels/base/data"),
     *("torchvision/io", "torchvision/datasets", "datasets/packaged_modules", "librosa/core/audio"),
     *("Bio/SeqIO", "Bio/AlignIO", "Bio/PDB/PDBParser", "Bio/PDB/MMCIF2Dict"),
 )
 # Of such libraries, and of those that do more than read, the exceptions that speak of a file.
 _TYPES = re.compile(
-    r"_?pickle\.UnpicklingError|binascii\.Error|pandas\.errors\.(?:ParserError|EmptyDataError)|pyarrow\.lib\.ArrowInvalid"
-    r"|pandas\.errors\.(?:MergeError|IntCastingNaNError|OutOfBoundsDatetime)|pandera\.errors\.SchemaErrors?"
-    r"|Bio\.(?!Entrez)[\w.]{0,160}Error|polars\.exceptions\.(?:ComputeError|SchemaError|NoDataError)|lmdb\.(?:Corrupted|Invalid|PageNotFound)Error"
+    r"_?pickle\.UnpicklingError|binascii\.Error|pyarrow\.lib\.Arrow(?:Invalid|TypeError)"
+    r"|pandas\.errors\.(?:ParserError|EmptyDataError|MergeError|IntCastingNaNError)|[\w.]{0,160}\bOutOfBoundsDatetime"
+    r"|polars\.exceptions\.(?:ComputeError|SchemaError|NoDataError)|lmdb\.(?:Corrupted|Invalid|PageNotFound)Error"
+    r"|pandera\.errors\.SchemaErrors?|great_expectations\.[\w.]{0,160}ValidationError|dateutil\.[\w.]{0,160}ParserError"
+    r"|shapely\.errors\.\w{0,80}(?:Error|Exception)|rdkit\.Chem\.[\w.]{0,160}Exception|Bio\.(?!Entrez)[\w.]{0,160}Error"
+    r"|java\.lang\.NumberFormatException|java\.text\.ParseException"
     r"|datasets\.exceptions\.(?:DatasetGeneration|DataFilesNotFound)\w*|[\w.]{0,160}\bDataLossError"
     r"|xml\.(?:etree|parsers|sax)\.[\w.]{0,160}(?:Error|Exception)\b"
     rf"|(?:{'|'.join(_PACKAGES)})\.[\w.]{{0,160}}(?:[Ee]rror|Exception|BadZipFile|BadGzipFile)\b"
@@ -45,7 +49,7 @@ _TYPES = re.compile(
 _NAMES = re.compile(
     r"(?!requests\.|httpx\.|aiohttp\.|urllib3\.|botocore\.|jwt\.|yaml\.|toml)(?:[A-Za-z_]\w{0,80}\.){0,8}\w{0,40}(?:Corrupt|Truncat"
     r"|Malformed|Checksum|Deserializ|Decod(?:e|ing)|Invalid(?:Data|File|Header|Protobuf|Archive)|UnidentifiedImage"
-    r"|(?:Empty|Missing|Bad)Data(?!base))\w{0,40}\s?(?::|$)"
+    r"|(?:Json|Xml|SAX|Csv)Pars|(?:Empty|Missing|Bad)Data(?!base))\w{0,40}\s?(?::|$)"
 )
 _PATHS = "|".join((*_PACKAGES, *_PARTS))
 _OF_A_FRAME = re.compile(
@@ -57,7 +61,8 @@ _BUILT_IN = re.compile(
 )
 _OTHERWISE = re.compile(
     r"\[Errno -?\d{1,3}\]"  # FFmpeg's numbers are larger, and are its own
-    r"|(?:FileNotFound|Permission|Import|ModuleNotFound|Attribute|Type|NotImplemented|Timeout|Memory|MapFull)Error"
+    r"|\b(?:FileNotFound|Permission|Import|ModuleNotFound|Attribute|Type|NotImplemented|Timeout)Error"
+    r"|(?:Memory|MapFull)Error"
     # What the script made of the data, or asks of it.
     r"|\w*(?:XPath|XSLT|Query|Eval|Argument|Option|Usage)\w*Error"
     r"|Expected \dD array|inconsistent numbers of samples|\bfeatures?\b|out of memory"

@@ -146,6 +146,7 @@ _FULL = re.compile(
     r"|\bspace left\b|\bspace (?:on \S+ )?(?:is )?(?:exhausted|insufficient)\b|\bstoragefull\b|\bdisk ?quota\b"
     r"|\b(?:disk|disc|volume|file ?system|partition|storage|device|drive|/tmp)(?: /\S+)? (?:is |was |are "
     r"|got |may be |might be )?(?:full\b|exhausted)"
+    r"|\bwrote only \d+ of \d+ bytes\b"  # tar
     r"|\benospc\b|\bedquot\b|\berrno[ :=]{0,3}(?:28|122)\b|\bos error (?:28|122)\b|\bquota\b.{0,30}\b(?:disk|inodes?"
     r"|file ?system|home)\b"
     r"|(?:disk|storage) (?:\w+ ){0,3}(?:exceed|exhaust|not enough|insufficient)|exceed\w* (?:\w+ ){0,4}(?:disk"
@@ -171,7 +172,8 @@ _FORMATS = _any(
 )
 # The names of files that hold data, never settings.
 _FILES = _any(
-    r"csv|tsv|jsonl|parquet|arrow|feather|avro|orc|np[yz]|h5|hdf5|nc|tfrecords?|rec|pkl|zarr|wav|flac|jpe?g|png|tiff?"
+    r"csv|tsv|jsonl|parquet|arrow|feather|avro|orc|np[yz]|h5|hdf5|nc|tfrecords?|rec|pkl|zarr|wav|flac|jpe?g|png|tiff?",
+    r"bam|vcf|bed|fast[aq]|shp|dcm|nii|las|mp[34]|sqlite",
 )
 # A file of data that is looked for elsewhere than SageMaker puts inputs, by its folder or by its format.
 _NO_FILE = r"(?:filenotfounderror|no such file)"
@@ -192,7 +194,17 @@ _DAMAGED = _any(
     r"\b(?:unexpected|premature) (?:eof|end[ -]of[ -](?:file|data|stream|archive))\b.{0,20}"
     r"(?:$|archive|data|stream|read)",
     r"\berror tokenizing data\b|\bcsv error on line\b",  # pandas, DuckDB
-    r"\b(?:mmap|map|read|load) an empty file\b",
+    r"\b(?:mmap|map|read|load) an empty file\b|\beoferror: ran out of input\b|\[op:decode",  # pickle, TensorFlow
+    r"\bmagic (?:bytes|number) not found|\bno magic bytes found\b|\bfile is not a database\b",
+    r"\b(?:riff|header|footer|trailer|atom|signature|eof marker)\b.{0,20}\b(?:not found|is absent|missing)"
+    r"|\bcannot find zipfile directory\b|\bdoes not look like a tar archive\b|\bnot in gzip format\b"
+    r"|\bunrecogni[sz]ed archive format\b",
+    r"\binvalid data found when processing input\b",  # FFmpeg
+    # jq, libxml, V8, Go, Rust, PostgreSQL, R
+    r"^(?:jq: )?parse error: |^jq: error \(at |:\d+: parser error : |\bis not valid json\b|\bend of json input\b",
+    r"\bunexpected token .{1,20} in json\b|\binvalid character .{1,12} looking for beginning of\b",
+    r"\bfound record with \d+ fields\b|\bexpected value\W.{0,20}\bline\b|\binvalid input syntax for (?:type )?\w",
+    r"\bscan\(\) expected\b|\bmore columns than column names\b|\bline \d+ did not have \d+ elements\b",
     r"\binvalid compressed data|\bcompressed (?:file|data) (?:ended|is corrupt|is damaged)|\bcrc (?:error|mismatch"
     r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
@@ -210,6 +222,7 @@ _DAMAGED = _any(
     r"|appears|may be)?(?: to be)? ?(?:corrupt|damaged|truncated|malformed|cut (?:off|short))",
     r"\bcorrupt(?:ed)? (?:\w+ ){0,2}(?:file|archive|record|image|shard|data\b|jpeg|block)",
 )
+_EXAMPLES = r"(?:valid |image |data |training )?(?:files|images|samples|rows|records|examples)"
 _VALUES = _any(
     r"\b(?:input|labels?|targets?|features?|columns?)(?: \w+)? contains? (?:nan|inf|missing values)",
     r"\b(?:labels?|targets?)(?: values?)?(?: of)?(?: -?\d+)?(?: which)?(?: is| are)? (?:out of (?:bounds|range)\b"
@@ -221,12 +234,18 @@ _VALUES = _any(
     r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
     r"\b(?:inputs?|labels?|targets?|features?|columns?)(?: values?)? (?:is|are) (?:not finite|non-?finite|nan)\b",
     r"\b(?:references?|labels?|annotations?|targets?|masks?|captions?|images?) (?:is |are )?missing for \d",
+    r"\bcannot convert '.{0,80}' to (?:float|int|double|number)\b|\bnumberformatexception: for input string\b",
+    r"\bna/nan/inf in\b|\bunseen labels?\b|\blabels? should be (?:int|in|binary|either|non-?negative)\b",
+    rf"\b(?:found|contains|loaded|got) (?:0|no|zero) {_EXAMPLES}\b|\bno {_EXAMPLES} (?:were |was )?(?:found|match)",
     r"\bkeys are not unique\b|\b(?:least populated|members in each) class(?:es)?\b",
     r"\bfailed (?:[\w-]+ )?validator\b|\bfailure cases\b",  # pandera
     r"!_?s(?:rc|size)\.empty\(\)",  # OpenCV, of a picture that it could not read
 )
 # Other things than data that are damaged, or end too early.
-_NOT_DATA = re.compile(r"syntax|heap|stack|memory|connection|response|http|while parsing|chunked|socket|rpc")
+_NOT_DATA = re.compile(
+    r"syntax(?! for (?:type )?\w|error: unexpected (?:token .{1,20} in json|end of json))"
+    r"|heap|stack|memory|connection|response|http|while parsing|chunked|socket|rpc"
+)
 _REFUSED = _any(
     r"permission denied|access (?:is )?denied|accessdenied|(?:un|not )authori[sz]ed|forbidden|\(403\)",
     r"accesscontrolexception|: denied: ",
@@ -247,7 +266,10 @@ _CREDENTIALS = _any(
     rf"{_CANNOT} (?:find|locate|load|get) (?:\w+ ){{0,2}}credentials|gated (?:repo|model)|signaturedoesnotmatch",
     r"\brequired '[\w.]+' permission\b|\bauthentication (?:has |is |was )?fail(?:ed|ure)\b",
     r"\bfail(?:ed|ure)? to authenticate\b",
-    r"\bpermission_denied\b|\baccess control error\b",
+    r"\bpermission_denied\b|\baccess control error\b|\baccess denied for\b|\baccess to the resource is denied\b",
+    r"\b40[13] (?:client error|forbidden|unauthori[sz]ed|get|put|post|head)\b|\bdoes not have [\w.]+\.\w+ access\b",
+    r"^(?:[a-z_]\w{0,80}\.){0,8}\w{0,60}(?:authenticat|authori[sz]ation|unauthori[sz]ed|accessdenied|permissiondenied"
+    r"|insufficientprivilege)\w{0,40}(?:error|exception|failed|failure)\w{0,20}:",
     r"\b(?:insufficient|missing|lack(?:s|ing|ed)?) (?:\w+ ){0,2}privileges?\b",
 )
 _TIME = (
@@ -258,6 +280,7 @@ _LOST = (
     r"(?:remote end closed connection|connection (?:aborted|reset|refused|timed out|broken)|max retries exceeded"
     r"|(?:temporary )?failure in name resolution|name or service not known|read timed out)"
 )
+_NO_ENDPOINT = r"(?:could not connect to the endpoint url|(?:connect|read) timeout on endpoint url)"  # botocore
 _NETWORK_DISK = r"(?:transport endpoint is not connected|stale (?:nfs )?file handle|remote i/o error)"
 _SERVER_ERROR = (  # the statuses of HTTP from 500 on, by number or by name
     r"(?:5\d\d (?:server )?error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily |currently )?unavailable)"
@@ -276,7 +299,9 @@ _OTHERS = tuple(
         ),
         (
             rf"{_NO_FILE}(?!.*\.(?:py|sh|so|dll|exe|ya?ml|cfg)\b).{{0,300}}?{_DATA_PATH}"
-            rf"|(?:^|[ '\"])[\w./-]{{0,200}}\.{_FILES}\W{{1,3}}no such file",
+            rf"|(?:^|[ '`\"])[\w./-]{{0,200}}\.{_FILES}\W{{1,3}}(?:for \w+: )?"
+            r"(?:no such file|(?:does not|doesn't) exist|not found|is not recogni[sz]ed)"
+            r"|\[path_not_found\]|\bspecified (?:bucket|key|blob|object|container) does not exist",
             "data",
             "input elsewhere + missing",
         ),
@@ -284,7 +309,7 @@ _OTHERS = tuple(
         (_VALUES, "data", "input + wrong values"),
         (
             rf"{_REFUSED}.{{0,200}}{_GUARDED}|{_GUARDED}.{{0,200}}{_REFUSED}|{_CREDENTIALS}"
-            r"|: permission denied(?: \([^)]*\))?$"
+            r"|: permission denied(?: \([^)]*\))?\.?$"
             r"|\bpermission denied for (?:schema|table|relation|database|sequence|view|function) ",  # PostgreSQL
             "permission",
             "access + refused",
@@ -326,10 +351,11 @@ _OTHERS = tuple(
             "capacity + lacking",
         ),
         (
-            r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|internal ?server ?error|internalfailure"
+            r"\b(?:throttl(?:ed|ing\w*)|rate exceeded|too ?many ?requests|rate ?limit ?(?:error|reached)"
+            r"|internal ?server ?error|internalfailure"
             r"|encountered an internal error|internal_error|serviceunavailable"
             rf"|(?:ecc|nvlink|hardware) error|fallen off the bus"
-            rf"|{_NETWORK_DISK}|{_SERVER_ERROR}|node failure"
+            rf"|{_NETWORK_DISK}|{_SERVER_ERROR}|{_NO_ENDPOINT}|error code: (?:429|5\d\d)|node failure"
             r"|(?:node|host|vm|instance|machine|worker)(?: \d+)? (?:became|is|was marked(?: as)?) unhealthy"
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
@@ -340,7 +366,8 @@ _OTHERS = tuple(
         ),
         (IO_ERROR.pattern, "internal", "input/output error"),
         (
-            r"\bsig ?kill\b|\bsignal:? ?(?:\(?9\b|killed)|\babruptly (?:died|terminated)"
+            r"\bkilled signal terminated program\b|^make: \*\*\* .{0,200}\berror 137$"  # GCC, make
+            r"|\bsig ?kill\b|\bsignal:? ?(?:\(?9\b|killed)|\babruptly (?:died|terminated)"
             r"|\b(?:code|status|exit_?code)\b[ :=(]{1,3}(?:is )?(?:137|-9)\b|\b(?:returned?|with)\W{1,3}-9\b"
             r"|\bexit ?codes?[ :=]{1,3}\[[^\]]{0,80}(?<!\d)-9\b"
             r"|(?:^|[:\]] |/s|/it|[)\d] +)killed\b[. ]*(?:\(core dumped\))?$|\bkilled by (?:the )?(?:kernel"

@@ -29,7 +29,7 @@ OF_DATA = [
     ("pydicom.errors.InvalidDicomError: no header, use force=True to read it all the same", ""),
     ("pyogrio.errors.DataSourceError: something new", ""),
     ("acme.MissingDataError: something new", ""),
-    ("av.error.InvalidDataError: [Errno 1094995529] Invalid data found when processing input: 'a.mp4'", ""),
+    ("av.error.InvalidDataError: [Errno 1094995529] something new: 'a.mp4'", ""),
     ("ValueError: something new", f"{PACKAGES}/statsmodels/base/data.py"),
     ("ValueError: something new", f"{PACKAGES}/nibabel/spatialimages.py"),
     ("OSError: something new", f"{PACKAGES}/h5py/_hl/files.py"),
