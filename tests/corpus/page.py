@@ -105,6 +105,13 @@ OF_OTHERS = (
         "or survived before; 24 logs are imitations of what needs a GPU, a cluster or a cloud; three are left out, "
         "whose shortened logs are those of others",
     ),
+    (
+        28,
+        "2026-11-30",
+        "170 of 174 more jobs without a GPU, by one more who had not seen a pattern; in 101 something else is "
+        "mentioned or survived before, or the cause is told in odd words; 25 logs are imitations; four are left "
+        "out, whose shortened logs are those of others",
+    ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
 # that are called so, all that are of memory, and those rightly answered of any class.
