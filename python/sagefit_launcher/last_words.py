@@ -56,7 +56,7 @@ _OF_ANOTHER = re.compile(
 )
 _KILLED = re.compile(r"\bline +\d+: +\d+ Killed\b")  # a shell's words for a child that SIGKILL ended
 _TO_WORKERS = "Could not pickle the task to send it to the workers"
-_REMARK = re.compile(r"\b(?:WARNING|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)")
+_REMARK = re.compile(r"\b(?:WARNING(?!: \d+ computed checksum)|WARN|DEBUG|INFO)\b(?<!NCCL WARN)(?<!NCCL INFO)")
 
 
 class PassedOver(NamedTuple):
@@ -143,7 +143,7 @@ def last_words(
                 aside.append(PassedOver(weak, "it was only a remark: an exception came before it"))
             told, closed, weak = told or line.text, True, None
             if meant and meant.text != line.text and _OF_NAMES.search(line.text):
-                meant = None  # a remark too
+                meant = _meant(lines, number, talk)  # the other was a remark too
         elif _OVER.search(line.text) and not _TROUBLE.search(line.text):
             break
         elif position := _position(line):
@@ -295,7 +295,8 @@ def _is_survived(words: re.Pattern[str], lines: Sequence[Line], number: int) -> 
         return False
     if head.kind == EXCEPTION:  # its message may advise what the script does not do
         return words.search(head.raw[: -len(head.text)]) is not None
-    return any(words.search(line.raw) for line in (head, *after) if line.kind == head.kind)
+    said = (head,) if words is _REMARK else (head, *after)  # what comes next may be a remark, and this none
+    return any(words.search(line.raw) for line in said if line.kind == head.kind)
 
 
 def _position(line: Line) -> str | None:

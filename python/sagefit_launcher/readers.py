@@ -15,7 +15,7 @@ _PACKAGES = (
     *("warcio", "conllu", "pypdf", "PyPDF2", "pdfminer", "docx"),
     *("PIL", "imageio", "tifffile", "pydicom", "nibabel", "rasterio", "fiona", "pycocotools", "plyfile", "laspy"),
     *("pyogrio", "shapefile", "cfgrib", "eccodes", "pyedflib", "wfdb", "openslide", "ezdxf", "ebooklib", "rosbags"),
-    *("wave", "aifc", "soundfile", "audioread", "decord", "torchcodec", "av", "mido", "pretty_midi"),
+    *("wave", "aifc", "soundfile", "audioread", "decord", "torchcodec", "numcodecs", "av", "mido", "pretty_midi"),
     *("netCDF4", "zarr", "tables", "h5py", "uproot", "obspy", "pysam", "anndata", "loompy", "gguf", "safetensors"),
     *("sentencepiece", "webdataset", "tfrecord"),
 )

@@ -46,6 +46,9 @@ _LACKS = re.compile(
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient|not (?:enough"
         rf"|sufficient)|shortage)",
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:ran out|runs out|is low\b|too low)",
+        r"\b(?:rss|resident (?:set|memory)|memory)(?: size| usage)?(?: of)? \d[\d.]* ?[kmgt]i?b (?:is )?"
+        r"(?:over|above|beyond) "
+        rf"{_FEW}(?:budget|limit|quota|share|cap)\b",
         rf"\b{_RAM} (?:usage )?(?:(?:of )?\d[\w.]* ?(?:[kmgt]i?b )?)?is (?:over|above|beyond) {_FEW}"
         r"(?:budget|limit|quota)\b",
         rf"\b(?:us(?:ed|es|ing)|consum(?:ed|es|ing)|took|taken|fill(?:ed|ing)) (?:up )?all (?:of )?(?:the |your |its )?"
@@ -184,8 +187,8 @@ _DATA_PATH = _any(
 )
 # A tool's way to complain of a file: its path, then what is wrong.
 _OF_A_FILE = (
-    rf"^(?:[\w.-]{{1,40}}: )?[\w./-]{{1,200}}\.{_FILES}(?::\d+)*: .{{0,200}}"
-    r"(?:\b(?:instead of|expected|unexpected|invalid|wrong|bad|missing|mismatch|not|cannot"
+    rf"^(?:[\w.-]{{1,40}}: )?[\w./-]{{1,200}}\.{_FILES}(?::\d+)*(?: line \d+)?: .{{0,200}}"
+    r"(?:\b(?:instead of|outside|expected|unexpected|invalid|wrong|bad|missing|mismatch|not|cannot"
     r"|too (?:short|long|many|few))\b|n't\b|\bsays\b.{0,80}\bbut\b|, the .{0,60} says)"
 )
 _DAMAGED = _any(
@@ -199,6 +202,8 @@ _DAMAGED = _any(
     r"\b(?:riff|header|footer|trailer|atom|signature|eof marker)\b.{0,20}\b(?:not found|is absent|missing)"
     r"|\bcannot find zipfile directory\b|\bdoes not look like a tar archive\b|\bnot in gzip format\b"
     r"|\bunrecogni[sz]ed archive format\b",
+    r"\bdoes(?: not|n't) match checksum\b|\bdisk image is malformed\b|\bmissing input files? for\b",
+    r"\bsmiles parse error\b|\bdecompression error\b",
     r"\binvalid data found when processing input\b",  # FFmpeg
     # jq, libxml, V8, Go, Rust, PostgreSQL, R
     r"^(?:jq: )?parse error: |^jq: error \(at |:\d+: parser error : |\bis not valid json\b|\bend of json input\b",
@@ -237,6 +242,7 @@ _VALUES = _any(
     r"\bcannot convert '.{0,80}' to (?:float|int|double|number)\b|\bnumberformatexception: for input string\b",
     r"\bna/nan/inf in\b|\bunseen labels?\b|\blabels? should be (?:int|in|binary|either|non-?negative)\b",
     rf"\b(?:found|contains|loaded|got) (?:0|no|zero) {_EXAMPLES}\b|\bno {_EXAMPLES} (?:were |was )?(?:found|match)",
+    r"\bmissing (?:required |expected )?columns?\b|\black(?:s|ing)? (?:the )?(?:required |expected )?columns?\b",
     r"\bkeys are not unique\b|\b(?:least populated|members in each) class(?:es)?\b",
     r"\bfailed (?:[\w-]+ )?validator\b|\bfailure cases\b",  # pandera
     r"!_?s(?:rc|size)\.empty\(\)",  # OpenCV, of a picture that it could not read
@@ -281,7 +287,7 @@ _LOST = (
     r"|(?:temporary )?failure in name resolution|name or service not known|read timed out)"
 )
 _NO_ENDPOINT = r"(?:could not connect to the endpoint url|(?:connect|read) timeout on endpoint url)"  # botocore
-_NETWORK_DISK = r"(?:transport endpoint is not connected|stale (?:nfs )?file handle|remote i/o error)"
+_NETWORK_DISK = r"(?:transport endpoint (?:is not connected|shutdown)|stale (?:nfs )?file handle|remote i/o error)"
 _SERVER_ERROR = (  # the statuses of HTTP from 500 on, by number or by name
     r"(?:5\d\d (?:server )?error|bad gateway|gateway time-?out|service (?:is )?(?:temporarily |currently )?unavailable)"
 )
@@ -335,7 +341,8 @@ _OTHERS = tuple(
             rf"\b{_QUOTA}.{{0,60}}\b(?:exceed\w*|violat\w*|reach\w*|insufficient|exhausted|not enough|is 0\b)"
             rf"|\b(?:insufficient|exceed\w*|reached|not (?:have )?enough|n't have enough|over|above"
             rf"|exhausted)\b.{{0,60}}\b{_QUOTA}"
-            r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded|limitexceeded",
+            r"|\bquota of \d+ .{0,40}\b(?:can ?not|less than)\b|insufficientquota|quotaexceeded"
+            r"|(?<!backoff)limitexceeded",
             "quota",
             "quota + exceeded",
         ),
@@ -359,7 +366,7 @@ _OTHERS = tuple(
             r"|(?:node|host|vm|instance|machine|worker)(?: \d+)? (?:became|is|was marked(?: as)?) unhealthy"
             r"|(?:node|host|vm|instance|machine) (?:has |was |is |went )?(?:failed|recreated|rebooted"
             r"|restarted unexpectedly|crashed|unreachable|lost)"
-            r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.unavailable)\b"
+            r"|rpc failed with status \W{0,3}unavailable|grpc_status\W{1,3}14|statuscode\.(?:unavailable|internal))\b"
             rf"|\b{_LOST}\b.{{0,300}}\bhttps?\b|\bhttps?(?::|connectionpool\().{{0,300}}\b{_LOST}\b",
             "internal",
             "service + fault",
@@ -377,7 +384,8 @@ _OTHERS = tuple(
         ),
         (r": line +\d+: +\d+ bus error\b", "shared_memory", "a shell's bus error"),
         (
-            r"(?:\d|[\])/s%:]) *\\?terminated$|\bcontrol-c\b|\binterruptexception\b"
+            r"\[spark_job_cancelled\]|\bdue to administrator command\b"  # Spark, PostgreSQL
+            r"|(?:\d|[\])/s%:]) *\\?terminated$|\bcontrol-c\b|\binterruptexception\b"
             r"|\b(?:job|run|task|workload|training) (?:was |has been |is )?(?:deleted|cancel+ed|aborted|killed|stopped)"
             r" (?:at (?:the )?request of|by (?:the )?(?:user|owner|admin\w*|operator))",
             "stopped",

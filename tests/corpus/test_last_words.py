@@ -109,6 +109,37 @@ ADVICE = "NOTE: use a smaller batch if CUDA runs out of memory"
         # That its handler failed, too, is no sign that it was survived.
         ([*traceback(OOM), *CONTEXT, *traceback("KeyError: 'loss'")], "gpu_memory", OOM),
         ([*traceback("KeyError: 1"), *CONTEXT, *traceback("ValueError: 2")], "code", "ValueError: 2"),
+        # What led to it says the same in other words.
+        (
+            [
+                *traceback("TypeError: Cannot convert 'two weeks' to float"),
+                *CONTEXT,
+                *traceback("CatBoostError: Bad value for num_feature[3]: Cannot convert 'two weeks' to float"),
+            ],
+            "data",
+            "TypeError: Cannot convert 'two weeks' to float",
+        ),
+        # A remark makes no remark of the error before it.
+        (
+            [
+                "ERROR epoch aborted: [Errno 2] No such file or directory: 'masks/04393.npy'",
+                "INFO stopping prefetcher",
+                "INFO closing writer",
+            ],
+            "data",
+            "",
+        ),
+        # Who spoke with a process that is gone only knows that it is gone.
+        (
+            [
+                "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+                *traceback("py4j.protocol.Py4JNetworkError: Answer from Java side is empty"),
+                *CONTEXT,
+                *traceback("ConnectionRefusedError: [Errno 111] Connection refused"),
+            ],
+            "host_memory",
+            "",
+        ),
         # The text ends within a traceback, whose last frame says what is raised.
         ([*traceback("")[:2], '    raise ReadError("unexpected end of data")'], "data", ""),
         ([*traceback("")[:2], "    raise MemoryError('no memory left') from error"], "host_memory", ""),
