@@ -13,6 +13,8 @@ locals {
     account_id = data.aws_caller_identity.this.account_id
     prefix     = "sagefit-${var.name}"
     tags       = merge(var.tags, { "sagefit:platform" = var.name })
+
+    global_suffix = var.regional_names ? "_${data.aws_region.this.id}" : ""
   }
 
   _buckets = merge(
@@ -224,6 +226,7 @@ locals {
   })
   _document_options = merge(
     { for field, value in { upload_folders = sort(var.upload_folders) } : field => value if length(value) > 0 },
+    { for suffix in [local.context.global_suffix] : "global_suffix" => suffix if suffix != "" },
     { for arns in [module.role.job_policy_arns] : "job_policy_arns" => arns if var.execution_role.per_job },
     { for shared in [local._shared_data] : "shared_data" => shared if var.execution_role.per_job && length(shared) > 0 },
   )

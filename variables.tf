@@ -239,6 +239,17 @@ variable "permissions_boundary_arn" {
   default     = null
 }
 
+variable "regional_names" {
+  description = <<-EOT
+    End the names that an account has only once (roles, their policies, the dashboard) with the Region, so that a
+    platform of the same name may be in another Region. Names are API: a change replaces these resources, those of the
+    jobs included. So set it before the first apply.
+  EOT
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "repository" {
   description = <<-EOT
     Repository for own images.

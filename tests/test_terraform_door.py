@@ -6,9 +6,11 @@ import json
 import os
 from pathlib import Path
 
+import boto3
 import pytest
 
-from sagefit.errors import FAILED, INVALID, REFUSED
+from sagefit.deploy import platform_terraform
+from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
 from sagefit.target import Target
 from sagefit.terraform import Change, Plan, Terraform
 
@@ -80,6 +82,49 @@ def test_the_teams_backend_gets_a_key_of_its_own_for_each_state(tmp_path: Path) 
     assert without._backend() == {"path": str(tmp_path / "aws/states/dev/jobs/x.tfstate")}
     (tmp_path / "backend_override.tf").write_text('terraform {\n  backend "s3" {}\n}\n', encoding="utf-8")
     assert without._backend() == {"key": "sagefit/dev/jobs/x.tfstate"}
+
+
+def test_stacks_of_one_name_in_two_regions_have_two_states(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def there() -> str:
+        asked.append("where?")
+        return "_eu-central-1"
+
+    regional = Terraform(tmp_path, "dev/jobs/x", Target("aws", tmp_path / "aws"), suffix=there)
+    assert not asked  # a lock needs no state
+    assert regional.state_file == tmp_path / "aws/states/dev/jobs/x_eu-central-1.tfstate"
+    (tmp_path / "backend_override.tf").write_text('terraform {\n  backend "s3" {}\n}\n', encoding="utf-8")
+    assert regional._backend() == {"key": "sagefit/dev/jobs/x_eu-central-1.tfstate"}
+    assert asked == ["where?"]
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("regional_names = true\n", "wide/platform_eu-west-3.tfstate"),
+        ("regional_names = false\n", "wide/platform.tfstate"),
+        ("# regional_names = true\n", "wide/platform.tfstate"),
+        ("", "wide/platform.tfstate"),
+    ],
+    ids=["regional", "not", "a remark", "nothing"],
+)
+def test_the_state_of_a_platform_follows_its_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, path: str
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    (tmp_path / "wide.tfvars").write_text(f'name = "wide"\n{written}', encoding="utf-8")
+    terraform = platform_terraform("wide", Target("aws", tmp_path), tmp_path)
+    assert terraform.state_file == tmp_path / "states" / path
+
+
+def test_a_platform_whose_variables_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "wide.tfvars").write_text('name = "wide"\nregional_names = "oh"\n', encoding="utf-8")
+    terraform = platform_terraform("wide", Target("aws", tmp_path), tmp_path)
+    with pytest.raises(SagefitError, match="regional_names cannot be read") as caught:
+        _ = terraform.state_file
+    assert "regional_names = true" in str(caught.value.hint)
 
 
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated:DeprecationWarning")  # python-terraform's

@@ -6,7 +6,7 @@ locals {
     jobs = "arn:${var.context.partition}:sagemaker:*:${var.context.account_id}"
   }
 
-  name = "${var.context.prefix}-${var.name}"
+  name = "${var.context.prefix}-${var.name}${var.context.global_suffix}"
   arn  = "arn:${var.context.partition}:iam::${var.context.account_id}:role/${local.name}"
 
   # Only SageMaker, and only for jobs of this account, may hand the role to a container.
@@ -232,7 +232,7 @@ locals {
   } : name => statements if var.job_policies && length(statements) > 0 }
 
   _policy_path  = "/sagefit/"
-  _policy_names = { for name in keys(local.job_policies) : name => "${var.context.prefix}-${name}" }
+  _policy_names = { for name in keys(local.job_policies) : name => "${var.context.prefix}-${name}${var.context.global_suffix}" }
   # White space does not count, and there is none.
   _policy_sizes = { for name, statements in local.job_policies : name => length(jsonencode({ Version = "2012-10-17", Statement = statements })) }
 }

@@ -7,6 +7,8 @@ variable "context" {
     - `account_id`: account of every resource, twelve digits.
     - `prefix`: start of every name; names are API, so changing it replaces resources.
     - `tags`: tags of every resource that takes tags.
+    - `global_suffix`: end of the names that an account has only once (roles, their policies, dashboards), such as
+      `_eu-central-1`; empty where no other Region has the same prefix.
   EOT
   type = object({
     partition  = string
@@ -14,6 +16,8 @@ variable "context" {
     account_id = string
     prefix     = string
     tags       = optional(map(string), {})
+
+    global_suffix = optional(string, "")
   })
   nullable = false
 
@@ -35,6 +39,12 @@ variable "context" {
   validation {
     condition     = can(regex("^[a-z0-9](-?[a-z0-9])*$", var.context.prefix))
     error_message = "context.prefix must be lower-case letters, digits and single hyphens, not empty."
+  }
+
+  # Nothing else ends with an underscore and more, so no two names are the same.
+  validation {
+    condition     = can(regex("^(_[a-z0-9-]{1,20})?$", var.context.global_suffix))
+    error_message = "context.global_suffix must be empty, or an underscore and up to 20 lower-case letters, digits and hyphens, such as _eu-central-1."
   }
 }
 

@@ -334,7 +334,7 @@ resource "aws_sns_topic_subscription" "email" {
 # Dashboard
 
 locals {
-  dashboard_name = "${var.context.prefix}-memory"
+  dashboard_name = "${var.context.prefix}-memory${var.context.global_suffix}"
 
   _charts = [
     { title = "Host memory, % of the instance", dimension = "Host", metric = "MemoryUtilization", threshold = var.thresholds.host_memory },

@@ -10,7 +10,7 @@ locals {
     events    = "arn:${var.context.partition}:events:${var.context.region}:${var.context.account_id}:rule/${var.context.prefix}-cleanup"
     machine   = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${local.name}"
     runs      = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${var.context.prefix}-"
-    role      = "arn:${var.context.partition}:iam::${var.context.account_id}:role/sagefit/${local.name}"
+    roles     = "arn:${var.context.partition}:iam::${var.context.account_id}:role/sagefit/"
     sagemaker = "arn:${var.context.partition}:sagemaker:${var.context.region}:${var.context.account_id}"
     sdk       = "arn:${var.context.partition}:states:::aws-sdk:sagemaker"
   }
@@ -237,6 +237,8 @@ locals {
     )
   }
 
+  _role_names = { for role in [local.name, "${local.name}-start"] : role => "${role}${var.context.global_suffix}" }
+
   # Whoever may assume a role: the service, for the one thing that has it.
   _roles = {
     (local.name) = {
@@ -265,7 +267,7 @@ locals {
 resource "aws_iam_role" "this" {
   for_each = local._roles
 
-  name                 = each.key
+  name                 = local._role_names[each.key]
   path                 = "/sagefit/"
   description          = each.value.description
   permissions_boundary = var.permissions_boundary_arn
@@ -298,7 +300,7 @@ resource "aws_sfn_state_machine" "cleanup" {
   #checkov:skip=CKV_AWS_285:Its history, which Step Functions keeps for 90 days, says all that a log would
 
   name       = local.name
-  role_arn   = local._arn.role
+  role_arn   = "${local._arn.roles}${local._role_names[local.name]}"
   definition = jsonencode(local.definition)
   tags       = var.context.tags
 
@@ -324,7 +326,7 @@ resource "aws_cloudwatch_event_target" "this" {
   rule      = aws_cloudwatch_event_rule.this.name
   target_id = "cleanup"
   arn       = local._arn.machine
-  role_arn  = "${local._arn.role}-start"
+  role_arn  = "${local._arn.roles}${local._role_names["${local.name}-start"]}"
 
   input_transformer {
     input_paths = {

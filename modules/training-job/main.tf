@@ -2,12 +2,10 @@ locals {
   _platform = var.platform.name
   _full     = "sagefit-${local._platform}-${var.name}"
 
-  # Role names have 64 characters; a longer name ends in a hash of the whole.
-  _role_name = (
-    length(local._full) <= 54
-    ? local._full
-    : "${substr(local._full, 0, 45)}-${substr(sha256(local._full), 0, 8)}"
-  )
+  # Names of roles and schedules have 64 characters, `-execution` included; a longer one ends in a hash of the whole.
+  _longest   = 54 - length(var.platform.global_suffix)
+  _short     = length(local._full) <= local._longest ? local._full : "${substr(local._full, 0, local._longest - 9)}-${substr(sha256(local._full), 0, 8)}"
+  _role_name = "${local._short}${var.platform.global_suffix}"
 
   # ARNs are built from names, so that the plan shows every policy in full.
   _arn_prefix           = "arn:${var.platform.partition}"

@@ -11,7 +11,7 @@ locals {
 resource "aws_scheduler_schedule" "this" {
   count = var.schedule == null ? 0 : 1
 
-  name                         = local._role_name
+  name                         = local._short
   description                  = "Starts the Sagefit job ${var.name} on platform ${local._platform}"
   schedule_expression          = var.schedule.expression
   schedule_expression_timezone = var.schedule.timezone

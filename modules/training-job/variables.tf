@@ -218,6 +218,7 @@ variable "platform" {
     })), {})
     log_retention_days = optional(number, 30)
     tags               = optional(map(string), {})
+    global_suffix      = optional(string, "")
   })
   nullable = false
 
@@ -257,7 +258,7 @@ variable "schedule" {
   default = null
 
   validation {
-    condition     = can(regex(local._limits["schedule.expression"].pattern, try(var.schedule.expression, "rate(1 day)")))
+    condition     = can(regex(local._limits["schedule.expression"].pattern, try(var.schedule.expression, "rate(1 day)"))) && try(length(var.schedule.expression) <= local._limits["schedule.expression"].most, true)
     error_message = "schedule.expression: write ${local._limits["schedule.expression"].words}, as EventBridge Scheduler does: cron(...) has six fields, and of day and weekday one is ?."
   }
 }

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import boto3
+
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
 from sagefit.job import Job
@@ -24,7 +26,9 @@ from sagefit.platform_rules import platform_problems
 from sagefit.running import running_runs
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform, TerraformError
+from sagefit.tfvars_file import read_variables
 
+_REGIONAL = "regional_names"  # the variable of a platform
 _GOES = frozenset({"replace", "delete"})
 # The message of a rule of the module, without the text that Terraform adds about the rule.
 _REFUSED = re.compile(
@@ -63,10 +67,17 @@ class PlannedJob:
         return f"a run costs at most {usd:.2f} USD{estimated}; {repeats_note(usd)}"
 
 
-def job_terraform(job: Job, target: Target) -> Terraform:
-    """The ``job/`` root with this job's variables and state."""
+def job_terraform(job: Job, target: Target, platform: Platform | None = None) -> Terraform:
+    """The ``job/`` root with this job's variables and state; ``platform`` is the job's, if it was read already."""
     key = f"{job.platform}/jobs/{job.name}"
-    return Terraform(JOB_ROOT, key, target, variables=job.tfvars, called=job.reference)
+    return Terraform(
+        JOB_ROOT,
+        key,
+        target,
+        variables=job.tfvars,
+        called=job.reference,
+        suffix=lambda: (platform or load_platform(job.platform)).global_suffix,
+    )
 
 
 def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False, saved_at: Path | None = None) -> PlannedJob:
@@ -79,7 +90,7 @@ def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False, saved_
     platform = load_platform(job.platform)
     if not destroy:
         check(job_plan, platform)
-    terraform = job_terraform(job, target)
+    terraform = job_terraform(job, target, platform)
     terraform.plan_path = saved_at or terraform.plan_path
     with terraform.held():
         if not (destroy and job.tfvars.exists()):
@@ -191,7 +202,21 @@ def platform_terraform(
             f"platform: no variables for {name!r} ({display(variables)} is missing)",
             hint=f'create it with at least: name = "{name}"',
         )
-    return Terraform(ROOT, f"{name}/platform", target, variables=variables if variables.exists() else None)
+    return Terraform(
+        ROOT,
+        f"{name}/platform",
+        target,
+        variables=variables if variables.exists() else None,
+        suffix=lambda: _suffix(variables),
+    )
+
+
+def _suffix(variables: Path) -> str:
+    """The root's ``global_suffix``, by the variables and the region of the environment."""
+    if not variables.exists() or _REGIONAL not in variables.read_text(encoding="utf-8"):
+        return ""
+    read = read_variables(variables, {_REGIONAL: ("bool", "false")}, f"write {_REGIONAL} = true, or leave it out")
+    return f"_{boto3.Session().region_name}" if read[_REGIONAL] else ""
 
 
 def _note(plan: Path) -> Path:

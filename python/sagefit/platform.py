@@ -68,6 +68,7 @@ class Platform(BaseModel):
     upload_folders: list[str] = []
     job_policy_arns: dict[str, str] | None = None
     shared_data: dict[str, str] = {}
+    global_suffix: str = ""
 
     @property
     def readable(self) -> list[str]:

@@ -37,10 +37,10 @@ class Aws:
 
     def new_client(self, service: str, **settings: Any) -> Any:
         make: Any = boto3.client
+        settings = {"region_name": "us-east-1"} | settings
         return make(
             service,
             endpoint_url=self.endpoint,
-            region_name="us-east-1",
             aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
             **settings,

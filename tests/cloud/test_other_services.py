@@ -22,6 +22,16 @@ def policy(statement: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
+def test_an_account_has_one_set_of_dashboards(aws: Aws) -> None:
+    body = json.dumps({"widgets": []})
+    aws.new_client("cloudwatch").put_dashboard(DashboardName="memory", DashboardBody=body)
+    elsewhere = aws.new_client("cloudwatch", region_name="eu-central-1")
+    assert [found["DashboardName"] for found in elsewhere.list_dashboards()["DashboardEntries"]] == ["memory"]
+    assert elsewhere.get_dashboard(DashboardName="memory")["DashboardBody"] == body
+    elsewhere.delete_dashboards(DashboardNames=["memory"])
+    assert aws.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
+
+
 def machine(aws: Aws, name: str, states: dict[str, Any], start: str) -> str:
     definition = json.dumps({"StartAt": start, "States": states})
     created = aws.client("stepfunctions").create_state_machine(name=name, definition=definition, roleArn=ROLE)

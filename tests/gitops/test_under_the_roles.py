@@ -1,7 +1,8 @@
 """A platform and its job are applied twice and destroyed under the pipeline's own roles; every call is judged.
 
-It has a key that the company makes in the same configuration, eleven default tags and a region of its own; another one
-is the same without a key. The roles are those of ``examples/gitops/roles`` for both, made in the same cloud.
+It has a key that the company makes in the same configuration, eleven default tags, a region of its own and names that
+end with it; another one is the same without a key and such names. The roles are those of ``examples/gitops/roles`` for
+both, made in the same cloud.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ TAGS = {f"Company{number}": f"value {number}" for number in range(11)}
 RUN = "digits-261128-120000"
 CHANGED = {**TAGS, "Company0": "another"}
 VISION, PLAIN = "vision", "plain"
+#: What the names of each one's roles end with.
+ENDS = {VISION: f"_{REGION}", PLAIN: ""}
 
 _ROOT = """
 terraform {
@@ -81,6 +84,7 @@ module "platform" {
 
   name            = "%s"
   kms             = %s
+  regional_names  = %s
   buckets         = { force_destroy = true }
   alarms          = { emails = ["ada@example.com"] }
   checkpoint_days = 0 # the rule takes a minute
@@ -132,6 +136,13 @@ class Company:
     """How many calls the owner made to make them."""
     second: str = ""
     """What Terraform said of the second apply."""
+    refused: tuple[str, ...] = ()
+    """The calls of both that the role may not make."""
+
+    def denied(self, since: int) -> tuple[str, ...]:
+        """The calls after the first so many that were answered with 403."""
+        made = Sagefit(self.cloud).calls()[since:]
+        return tuple(f"{call['service']}:{call['action']}" for call in made if call["status"] == 403)
 
     def of(self, role: str) -> dict[str, str]:
         """The environment of a session with a role."""
@@ -199,12 +210,13 @@ def _applied_twice(company: Company) -> Company:
     _write_code(company.root, "hello again")
     _write_root(company.root, company.platform, CHANGED)
     said = company.terraform("apply", "apply", "-input=false", "-auto-approve", "-no-color")
-    return replace(company, second=said)
+    return replace(company, second=said, refused=company.denied(company.before))
 
 
 def _write_root(root: Path, platform: str, tags: dict[str, str]) -> None:
-    key = (_KEY, _WITH_KEY) if platform == VISION else ("", "{}")
-    (root / "main.tf").write_text(_ROOT % (json.dumps(tags), key[0], platform, key[1]), encoding="utf-8")
+    made, given = (_KEY, _WITH_KEY) if platform == VISION else ("", "{}")
+    text = _ROOT % (json.dumps(tags), made, platform, given, json.dumps(platform == VISION))
+    (root / "main.tf").write_text(text, encoding="utf-8")
 
 
 def _write_code(root: Path, word: str) -> None:
@@ -219,8 +231,15 @@ def test_it_is_applied_twice_under_the_apply_role(company: Company) -> None:
     assert changed >= 25  # whatever has tags
 
 
+def test_no_call_of_an_apply_is_refused(company: Company) -> None:
+    """Not even one that Terraform would go on without."""
+    assert company.refused == ()
+
+
 def test_the_plan_role_sees_that_nothing_is_left_to_do(company: Company) -> None:
+    before = len(Sagefit(company.cloud).calls())
     company.terraform("plan", "plan", "-input=false", "-lock=false", "-detailed-exitcode")
+    assert company.denied(before) == ()
 
 
 def test_what_costs_money_has_the_tags_and_the_key_of_the_company(company: Company) -> None:
@@ -237,7 +256,7 @@ def test_what_costs_money_has_the_tags_and_the_key_of_the_company(company: Compa
 
 _MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-vision-digits"
 _DATA = f"sagefit-vision-{ACCOUNT}-{REGION}-data"
-_EXECUTION = f"arn:aws:iam::{ACCOUNT}:role/sagefit-vision-execution"
+_EXECUTION = f"sagefit-vision-execution{ENDS[VISION]}"
 _ADMIN = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 _TRUST = json.dumps(
     {
@@ -253,7 +272,7 @@ NOBODY: list[tuple[str, str, dict[str, Any]]] = [
     ("iam", "create_role", {"RoleName": "sagefit-other-execution", "AssumeRolePolicyDocument": _TRUST}),
     ("iam", "create_role", {"RoleName": "sagefit-vision-mine", "AssumeRolePolicyDocument": _TRUST}),
     ("iam", "put_role_policy", {"RoleName": "sagefit-apply", "PolicyName": "more", "PolicyDocument": _ADMIN}),
-    ("iam", "delete_role_permissions_boundary", {"RoleName": "sagefit-vision-execution"}),
+    ("iam", "delete_role_permissions_boundary", {"RoleName": _EXECUTION}),
     (
         "iam",
         "create_policy_version",
@@ -267,11 +286,11 @@ NOBODY: list[tuple[str, str, dict[str, Any]]] = [
     (
         "sts",
         "assume_role",
-        {"RoleArn": _EXECUTION, "RoleSessionName": "mine"},
+        {"RoleArn": f"arn:aws:iam::{ACCOUNT}:role/{_EXECUTION}", "RoleSessionName": "mine"},
     ),
 ]
 PLANNER: list[tuple[str, str, dict[str, Any]]] = [
-    ("iam", "put_role_policy", {"RoleName": "sagefit-vision-execution", "PolicyName": "x", "PolicyDocument": _ADMIN}),
+    ("iam", "put_role_policy", {"RoleName": _EXECUTION, "PolicyName": "x", "PolicyDocument": _ADMIN}),
     ("s3", "put_object", {"Bucket": _DATA, "Key": "jobs/digits/code/x", "Body": b""}),
     ("s3", "delete_bucket", {"Bucket": _DATA}),
     ("s3", "get_object", {"Bucket": _DATA, "Key": "datasets/x"}),
@@ -403,7 +422,7 @@ def test_what_a_role_may_not_see_is_said_and_stops_no_plan(company: Company, mon
 
 def test_a_role_that_was_given_everything_has_what_the_boundary_leaves(company: Company) -> None:
     """Two steps that IAM cannot keep the apply role from: a policy that allows everything, and trust for anybody."""
-    name = f"sagefit-{company.platform}-execution"
+    name = f"sagefit-{company.platform}-execution{ENDS[company.platform]}"
     iam = company.client("iam", company.of("apply"))
     iam.put_role_policy(RoleName=name, PolicyName="more", PolicyDocument=_ADMIN)
     iam.update_assume_role_policy(RoleName=name, PolicyDocument=_TRUST)
@@ -431,5 +450,7 @@ _AS_ADMINISTRATOR: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def test_it_is_destroyed_under_the_apply_role(company: Company) -> None:
+    before = len(Sagefit(company.cloud).calls())
     company.terraform("apply", "destroy", "-input=false", "-auto-approve")
+    assert company.denied(before) == ()
     assert terraform(company.root, company.owner, "state", "list") == ""

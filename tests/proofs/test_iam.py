@@ -120,7 +120,7 @@ def test_engineer_can_run_jobs(planned: Planned, platform: str) -> None:
 def test_engineer_can_make_the_calls_that_doctor_asks_for(planned: Planned, platform: str) -> None:
     document, job = planned.document(platform), OWN_JOB[platform][1]
     names = {key: document[key] for key in ("partition", "region")} | {"account": document["account_id"], "job": job}
-    names["prefix"] = f"sagefit-{document['name']}"
+    names |= {"prefix": f"sagefit-{document['name']}", "suffix": document.get("global_suffix", "")}
     must = [
         Call(action, arn.format_map(names))
         for row in rows()

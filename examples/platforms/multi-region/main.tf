@@ -24,27 +24,29 @@ locals {
   tags = { CostCentre = "research" }
 }
 
-# IAM is the same in all regions of an account, and roles are named after their platform: so the names differ.
 # Each region has its own key, buckets and repository, and publishes its document there, in SSM: a job file names the
-# platform, and AWS_REGION says where to find it.
+# platform, and AWS_REGION says where to find it. Roles and dashboards are the same in all regions of an account: with
+# regional_names their names end with the region.
 module "us" {
   source = "../../.."
 
-  name = "research-us"
-  kms  = { create = true }
-  tags = local.tags
+  name           = "research"
+  regional_names = true
+  kms            = { create = true }
+  tags           = local.tags
 }
 
 module "eu" {
   source    = "../../.."
   providers = { aws = aws.eu }
 
-  name = "research-eu"
-  kms  = { create = true }
-  tags = local.tags
+  name           = "research"
+  regional_names = true
+  kms            = { create = true }
+  tags           = local.tags
 }
 
 output "documents" {
-  description = "What jobs need to know, by platform."
-  value       = { for platform in [module.us.document, module.eu.document] : platform.name => platform }
+  description = "What jobs need to know, by region."
+  value       = { for platform in [module.us.document, module.eu.document] : platform.region => platform }
 }

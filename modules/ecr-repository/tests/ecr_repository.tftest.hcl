@@ -197,6 +197,16 @@ run "context_prefix_is_not_empty" {
   expect_failures = [var.context]
 }
 
+run "context_global_suffix_is_marked" {
+  command = plan
+
+  variables {
+    context = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test", global_suffix = "-eu-west-1" }
+  }
+
+  expect_failures = [var.context]
+}
+
 run "encryption_type_is_known" {
   command = plan
 

@@ -36,6 +36,25 @@ run "minimal_role_has_telemetry_only" {
   }
 }
 
+run "names_can_be_those_of_the_region" {
+  command = plan
+
+  variables {
+    context      = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test", global_suffix = "_eu-west-1" }
+    job_policies = true
+  }
+
+  assert {
+    condition     = aws_iam_role.this.name == "sagefit-test-execution_eu-west-1" && output.arn == "arn:aws:iam::123456789012:role/${aws_iam_role.this.name}"
+    error_message = "the role has the region's name"
+  }
+
+  assert {
+    condition     = [aws_iam_policy.jobs["jobs"].name, output.job_policy_arns["jobs"]] == ["sagefit-test-jobs_eu-west-1", "arn:aws:iam::123456789012:policy/sagefit/sagefit-test-jobs_eu-west-1"]
+    error_message = "and so have the policies of jobs"
+  }
+}
+
 run "trust_is_limited_to_jobs_of_the_account" {
   command = plan
 

@@ -340,6 +340,19 @@ run "dashboard_searches" {
   }
 }
 
+run "the_dashboard_can_be_that_of_the_region" {
+  command = plan
+
+  variables {
+    context = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test", global_suffix = "_eu-west-1" }
+  }
+
+  assert {
+    condition     = aws_cloudwatch_dashboard.this[0].dashboard_name == "sagefit-test-memory_eu-west-1" && output.dashboard_name == aws_cloudwatch_dashboard.this[0].dashboard_name
+    error_message = "an account has a dashboard once, for all regions"
+  }
+}
+
 run "dashboard_can_be_off" {
   command = plan
 

@@ -42,6 +42,27 @@ run "every_end_of_a_run_without_a_model_starts_it" {
   }
 }
 
+run "its_roles_can_be_those_of_the_region" {
+  command = plan
+
+  variables {
+    context = { partition = "aws", region = "eu-west-1", account_id = "123456789012", prefix = "sagefit-test", global_suffix = "_eu-west-1" }
+  }
+
+  assert {
+    condition = { for key, role in aws_iam_role.this : key => role.name } == {
+      sagefit-test_cleanup       = "sagefit-test_cleanup_eu-west-1"
+      sagefit-test_cleanup-start = "sagefit-test_cleanup-start_eu-west-1"
+    }
+    error_message = "an account has a role once, for all regions"
+  }
+
+  assert {
+    condition     = [aws_sfn_state_machine.cleanup.role_arn, aws_cloudwatch_event_target.this.role_arn] == [for role in ["sagefit-test_cleanup_eu-west-1", "sagefit-test_cleanup-start_eu-west-1"] : "arn:aws:iam::123456789012:role/sagefit/${role}"]
+    error_message = "and the machine and its rule act as these"
+  }
+}
+
 run "every_kind_of_job_is_stopped" {
   command = plan
 

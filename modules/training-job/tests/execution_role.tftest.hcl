@@ -259,6 +259,51 @@ run "a_long_name_still_fits_iam" {
   }
 }
 
+run "its_roles_can_be_those_of_the_region" {
+  command = plan
+
+  variables {
+    platform = merge(var.platform, { global_suffix = "_us-east-1" })
+    schedule = { expression = "rate(1 day)" }
+  }
+
+  assert {
+    condition = [aws_iam_role.execution[0].name, aws_iam_role.state_machine.name, aws_iam_role.schedule[0].name] == [
+      "sagefit-dev-digits_us-east-1-execution", "sagefit-dev-digits_us-east-1", "sagefit-dev-digits_us-east-1-schedule",
+    ]
+    error_message = "an account has a role once, for all regions"
+  }
+
+  assert {
+    condition = alltrue([
+      aws_sfn_state_machine.this.role_arn == "arn:aws:iam::123456789012:role/sagefit/sagefit-dev-digits_us-east-1",
+      aws_scheduler_schedule.this[0].target[0].role_arn == "arn:aws:iam::123456789012:role/sagefit/sagefit-dev-digits_us-east-1-schedule",
+      strcontains(aws_sfn_state_machine.this.definition, "role/sagefit/dev/sagefit-dev-digits_us-east-1-execution"),
+    ])
+    error_message = "and they are the ones that act"
+  }
+
+  assert {
+    condition     = aws_scheduler_schedule.this[0].name == "sagefit-dev-digits"
+    error_message = "a schedule is each region's own"
+  }
+}
+
+run "a_long_name_with_a_region_still_fits_iam" {
+  command = plan
+
+  variables {
+    name     = "a-name-with-as-many-letters-as-there-may"
+    platform = merge(var.platform, { name = "p2345678901234567890", global_suffix = "_ap-southeast-5" })
+    schedule = { expression = "rate(1 day)" }
+  }
+
+  assert {
+    condition     = length(aws_iam_role.execution[0].name) == 64 && length(aws_iam_role.schedule[0].name) <= 64
+    error_message = "names of roles have 64 characters"
+  }
+}
+
 run "role_is_own_or_shared" {
   command = plan
 

@@ -120,6 +120,7 @@ def _names(caller: Caller, name: str, platform: Platform | None, job: Job | None
         "platform": name,
         "prefix": prefix,
         "job": job.name if job else "",
+        "suffix": platform.global_suffix if platform else "",
         "data": platform.buckets.data if platform else f"{prefix}-{caller.account}-{caller.region}-data",
         "key": (platform.kms_key_arn if platform else None) or "",
     }

@@ -117,7 +117,7 @@ def deleted(key: str, target: Target, base: str, broken: Collection[Broken] = ()
             raise file.error
     if key.endswith("/platform"):
         stack = platform_stack(earlier[key].stem)
-        return Ready(stack, Terraform(ROOT, key, target, variables=earlier[key]), destroy=True)
+        return Ready(stack, deploy.platform_terraform(stack.name, target, variables=earlier[key]), destroy=True)
     job = load_job(str(earlier[key]), NamesHere(), uploads=False)
     job.tfvars.unlink(missing_ok=True)  # it is rendered again, with paths into the earlier files
     gone = Stack(key, job.platform, job.name, source)

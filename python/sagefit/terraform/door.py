@@ -13,9 +13,10 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,26 @@ class Terraform:
     """One root module with its own state, on one cloud.
 
     ``key`` tells states of one root apart (the path of the state inside the backend); ``variables`` is a tfvars file;
-    ``called`` is how a user names the stack in a command, if not by its key.
+    ``called`` is how a user names the stack in a command, if not by its key. ``suffix`` is asked once, when a state is
+    needed: what its path has after the key, where stacks of one key are in several regions.
     """
 
     def __init__(
-        self, root: Path, key: str, target: Target, *, variables: Path | None = None, called: str | None = None
+        self,
+        root: Path,
+        key: str,
+        target: Target,
+        *,
+        variables: Path | None = None,
+        called: str | None = None,
+        suffix: Callable[[], str] = str,
     ) -> None:
         self.root = root
         self.key = key
         self.target = target
         self.variables = variables
         self.called = called or key
+        self._suffix = cache(suffix)
         self.plan_path = target.folder / "plans" / f"{key}.tfplan"  # where the plan of this root and key is saved
         self._data = target.folder / "data" / key
         self._work = target.folder / "work" / key
@@ -221,12 +231,13 @@ class Terraform:
 
     def _backend(self) -> dict[str, str]:
         """The state's place: the team's own backend where the root overrides it, else a file of this target."""
+        name = f"{self.key}{self._suffix()}.tfstate"
         if (self.root / OVERRIDE).exists():
-            remote = {"key": f"sagefit/{self.key}.tfstate"}
+            remote = {"key": f"sagefit/{name}"}
             if self.target.is_local:
                 remote |= {"bucket": embedded_bucket(), "region": REGION, "use_path_style": "true"}
             return remote
-        path = self.target.folder / "states" / f"{self.key}.tfstate"
+        path = self.target.folder / "states" / name
         private_folder(path.parent)
         return {"path": str(path)}
 
