@@ -48,6 +48,8 @@ def _found(name: str) -> Target:
         folder = home() / "state" / AWS
         if folder.exists():
             folder.chmod(0o700)  # an earlier version left it open to others, and states hold sensitive data
+        if region := os.environ.get("AWS_REGION"):  # Terraform's first word; boto3 does not read it
+            os.environ["AWS_DEFAULT_REGION"] = region
         return Target(AWS, folder)
     if name != LOCAL:
         raise SagefitError(f"CLOUD={name}: the cloud is aws or local", hint="set CLOUD=local, or leave it out for AWS")
