@@ -21,9 +21,12 @@ import yaml
 from sagefit import deploy
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
-from sagefit.job.limits import limits
+from sagefit.job.limit_rules import LONGEST_SPOT_WAIT
+from sagefit.job.limits import Limit, limits
 from sagefit.job.model import Job
+from sagefit.job.uploads import MOST_FILES
 from sagefit.paths import ROOT, TRAINING_JOB_MODULE
+from sagefit.planning import limits as limits_of_services
 from sagefit.planning import plan
 from sagefit.platform import Platform
 from terraform.as_job import as_job
@@ -93,6 +96,8 @@ def runs() -> list[tuple[TestFile, Run]]:
 
 
 RUNS = {f"{file.path.name.split('.')[0]}-{run.name}": (file, run) for file, run in runs()}
+#: Variables for whoever uses the module alone.
+_NOT_IN_A_JOB_FILE = ("tracing",)
 EXCEPTIONS = [key for key, (_, run) in RUNS.items() if run.name in {**TERRAFORM_ALONE, **JOB_FILE_ALONE}]
 REFUSED = [key for key, (_, run) in RUNS.items() if run.expects and key not in EXCEPTIONS]
 PLANNED = [key for key, (_, run) in RUNS.items() if not run.expects and key not in EXCEPTIONS]
@@ -162,10 +167,10 @@ def test_what_the_module_refuses_is_refused_before(run: str, folder: Path, asked
 
 @pytest.mark.parametrize("run", PLANNED)
 def test_what_the_module_plans_is_taken(run: str, folder: Path, asked: dict[str, Asked]) -> None:
-    try:
-        assert answer(folder, asked[run].variables) == ""
-    except KeyError:
-        return  # a variable that no job file has
+    variables = {name: value for name, value in asked[run].variables.items() if name not in _NOT_IN_A_JOB_FILE}
+    if schedule := variables.get("schedule"):
+        variables["schedule"] = {name: value for name, value in schedule.items() if name != "enabled"}
+    assert answer(folder, variables) == ""
 
 
 @pytest.mark.parametrize("run", EXCEPTIONS)
@@ -175,6 +180,47 @@ def test_an_exception_is_still_one(run: str, folder: Path, asked: dict[str, Aske
     except KeyError:
         refused = False
     assert refused == (RUNS[run][1].name in JOB_FILE_ALONE)
+
+
+def test_the_module_reads_every_bound_of_the_table() -> None:
+    """A bound that only Python has would be no rule for who uses the module alone."""
+    text = "".join(file.read_text(encoding="utf-8") for file in sorted(TRAINING_JOB_MODULE.glob("*.tf")))
+    read = set(re.findall(r'_limits\["([^"]+)"\]\.most', text)) | set(re.findall(r'_limits\["([^"]+)"\]\]', text))
+    patterns = set(re.findall(r'_limits\["([^"]+)"\]\.pattern', text))
+    unread = [row for row in limits().values() if row.most is not None and row.field not in read]
+    left = [row for row in unread if not (row.field in patterns and _ends(row))]
+    assert {row.field: limits()[_SAME_AS[row.field]].most == row.most for row in left} == dict.fromkeys(_SAME_AS, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "written", "value"),
+    [
+        ("definition.tf", r"_looks += (\d+)", limits_of_services.LOOKS),
+        ("definition.tf", r"worst_case_seconds / (\d+)", limits_of_services.LOOKS_PLANNED),
+        ("definition.tf", r"max\((\d+), ceil", limits_of_services.LEAST_INTERVAL),
+        ("state-machine.tf", r"_deadline_seconds <= (\d+)", limits_of_services.YEAR),
+        ("state-machine.tf", r"size <= (\d+)", limits_of_services.REQUEST_BYTES),
+        ("state-machine.tf", r"_definition_bytes <= (\d+)", limits_of_services.DEFINITION_BYTES),
+        ("state-machine.tf", r"_files(?:\[\w+\], \[\]\))?\) <= (\d+)", MOST_FILES),
+        ("variables-attempts.tf", r"max_wait_seconds[^?:&|]* <= (\d+)", LONGEST_SPOT_WAIT),
+    ],
+    ids=["looks", "looks-planned", "interval", "year", "request", "definition", "files", "spot-wait"],
+)
+def test_a_number_that_both_have_is_the_same(file: str, written: str, value: int) -> None:
+    found = re.findall(written, (TRAINING_JOB_MODULE / file).read_text(encoding="utf-8"))
+    assert set(found) == {str(value)}
+
+
+#: Fields whose bound is that of another one, which the module reads for both.
+_SAME_AS = {
+    "code.entry_point": "code.arguments.*",
+    "resources.security_group_ids.*": "resources.subnet_ids.*",
+}
+
+
+def _ends(row: Limit) -> bool:
+    """Whether the pattern itself lets no longer text through than the bound."""
+    return re.search(r"\{\d*,?(\d+)\}", row.pattern or "") is not None
 
 
 def test_rows_of_the_table_are_of_fields_of_a_job_file() -> None:

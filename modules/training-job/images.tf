@@ -54,6 +54,13 @@ locals {
     : "${coalesce(var.platform.repository_url, "-")}${local._own_reference}"
   )
 
+  # The address of an image in ECR says its region. Others pull it with the first attempt only, to be refused then.
+  _region_in_address = "^\\d{12}\\.dkr\\.ecr(?:-fips)?\\.([a-z0-9-]+)\\."
+  _image_elsewhere = distinct([
+    for uri in local.image_uris : regex(local._region_in_address, uri)[0]
+    if try(regex(local._region_in_address, uri)[0], var.platform.region) != var.platform.region
+  ])
+
   # What SageMaker takes for its own algorithm, by the repository alone: it refuses metric definitions for such an image,
   # also where it runs a script, and has metrics of its own. XGBoost's image is the only one that does run scripts.
   _algorithm_rows = concat(values(local._images.algorithms), [local._images.frameworks.xgboost])

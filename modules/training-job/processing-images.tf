@@ -18,6 +18,11 @@ locals {
   _step_processors = [
     for s in var.processing : try(local.instances[s.instance_type].accelerator, "") == "" ? "cpu" : "gpu"
   ]
+  _step_images_elsewhere = {
+    for i, uri in local.step_image_uris : i => regex(local._region_in_address, uri)[0]
+    if try(regex(local._region_in_address, uri)[0], var.platform.region) != var.platform.region
+  }
+
   step_image_uris = [
     for i, s in var.processing :
     s.image.uri != null ? s.image.uri

@@ -86,6 +86,11 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = length(local._image_elsewhere) == 0
+      error_message = "image: it is in ${join(", ", local._image_elsewhere)}, and SageMaker in ${var.platform.region} takes images of its own region only (API). Copy it to a repository there, by a replication rule of ECR for example, and give that one."
+    }
+
+    precondition {
       condition     = var.image.algorithm_arn != null || alltrue([for uri in local.image_uris : length(coalesce(uri, "-")) <= local._limits["image.uri"].most])
       error_message = "image: an image URI has at most ${local._limits["image.uri"].most} characters (API). Use a shorter repository name or tag."
     }
@@ -152,6 +157,11 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
+      condition     = length(local._step_images_elsewhere) == 0
+      error_message = "processing[*].image: that of ${join(", ", [for i, region in local._step_images_elsewhere : "${var.processing[i].name} is in ${region}"])}, and SageMaker in ${var.platform.region} takes images of its own region only (API). Copy it to a repository there, by a replication rule of ECR for example, and give that one."
+    }
+
+    precondition {
       condition     = alltrue([for i, s in var.processing : local._step_families[i] == null || contains(try(local._step_families[i].processors, []), local._step_processors[i])])
       error_message = "processing[*].instance_type: ${join(", ", [for i, s in var.processing : s.image.framework if local._step_families[i] != null && !contains(try(local._step_families[i].processors, []), local._step_processors[i])])} is not built for instances of this kind. Use another type, or give image.uri."
     }
@@ -192,8 +202,8 @@ resource "aws_sfn_state_machine" "this" {
     }
 
     precondition {
-      condition     = alltrue([for a in local._attempts : a.volume_size_gb >= 1 && floor(a.volume_size_gb) == a.volume_size_gb])
-      error_message = "attempts[*].volume_size_gb, resources.volume_size_gb: a whole number of at least 1; instances without local disks need it (API)."
+      condition     = alltrue([for a in local._attempts : a.volume_size_gb >= 1 && a.volume_size_gb <= local._limits["resources.volume_size_gb"].most && floor(a.volume_size_gb) == a.volume_size_gb])
+      error_message = "attempts[*].volume_size_gb, resources.volume_size_gb: a whole number from 1 to ${local._limits["resources.volume_size_gb"].most} (EBS); instances without local disks need it (API)."
     }
 
     precondition {

@@ -103,8 +103,13 @@ variable "resources" {
   }
 
   validation {
-    condition     = alltrue([for k in [var.resources.volume_kms_key_arn, var.resources.output_kms_key_arn] : k == null || can(regex(local._limits["resources.volume_kms_key_arn"].pattern, k))])
-    error_message = "resources.volume_kms_key_arn, resources.output_kms_key_arn: the ARN of a KMS key (not an alias), so that the policy can name it."
+    condition = alltrue([
+      for key in [
+        [var.resources.volume_kms_key_arn, local._limits["resources.volume_kms_key_arn"]],
+        [var.resources.output_kms_key_arn, local._limits["resources.output_kms_key_arn"]],
+      ] : key[0] == null || try(can(regex(key[1].pattern, key[0])) && length(key[0]) <= key[1].most, false)
+    ])
+    error_message = "resources.volume_kms_key_arn, resources.output_kms_key_arn: the ARN of a KMS key (not an alias), so that the policy can name it, of at most ${local._limits["resources.volume_kms_key_arn"].most} characters (API)."
   }
 
   validation {

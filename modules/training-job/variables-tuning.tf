@@ -61,6 +61,11 @@ variable "tuning" {
   }
 
   validation {
+    condition     = try(var.tuning.parallel_quota <= local._limits["tuning.parallel_quota"].most, true)
+    error_message = "tuning.parallel_quota: AWS grants ${local._limits["tuning.parallel_quota"].most} at most (DG). Lower it."
+  }
+
+  validation {
     condition     = try(var.tuning.max_parallel_jobs <= min(var.tuning.parallel_quota, local._limits["tuning.max_parallel_jobs"].most), true)
     error_message = "tuning.max_parallel_jobs: above tuning.parallel_quota, which is 10 in an account that asked for no more, and ${local._limits["tuning.max_parallel_jobs"].most} at most (DG). Lower it, or raise the quota and the setting."
   }

@@ -188,6 +188,8 @@ run "an_image_is_that_of_the_region" {
   }
 
   variables {
+    processing = [var.processing[0]] # the other one has an image of another region
+    channels   = { test = { from = "features/test" } }
     platform = {
       schema     = 1
       name       = "dev"
@@ -223,6 +225,8 @@ run "an_image_is_that_of_a_government_region" {
   }
 
   variables {
+    processing = [var.processing[0]] # the other one has an image of another region
+    channels   = { test = { from = "features/test" } }
     platform = {
       schema     = 1
       name       = "dev"

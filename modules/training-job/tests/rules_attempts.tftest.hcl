@@ -358,6 +358,16 @@ run "instance_count_is_positive" {
   expect_failures = [var.attempts]
 }
 
+run "volume_size_is_that_of_a_volume" {
+  command = plan
+
+  variables {
+    attempts = [{ name = "first", instance_type = "ml.m5.large", volume_size_gb = 16385 }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
 run "volume_size_is_whole" {
   command = plan
 

@@ -147,6 +147,39 @@ run "image_is_published_in_the_region" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "image_is_in_the_region_of_the_platform" {
+  command = plan
+
+  variables {
+    image = { uri = "123456789012.dkr.ecr.eu-west-3.amazonaws.com/team/train:1" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "repository_is_in_the_region_of_the_platform" {
+  command = plan
+
+  variables {
+    image = { repository = "123456789012.dkr.ecr-fips.us-west-2.amazonaws.com/team/train", tag = "1" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "an_image_of_the_region_may_be_anybodys" {
+  command = plan
+
+  variables {
+    image = { uri = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/train:1" }
+  }
+
+  assert {
+    condition     = output.definition.States["first: submit"].Parameters.AlgorithmSpecification.TrainingImage == var.image.uri
+    error_message = "an image of another account is taken as it is"
+  }
+}
+
 run "algorithm_is_known" {
   command = plan
 

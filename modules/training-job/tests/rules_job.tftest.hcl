@@ -323,6 +323,36 @@ run "schedule_expression_pattern" {
   expect_failures = [var.schedule]
 }
 
+run "schedule_expression_length" {
+  command = plan
+
+  variables {
+    schedule = { expression = format("cron(%s0 3 * * ? *)", join("", [for minute in range(120) : "0,"])) }
+  }
+
+  expect_failures = [var.schedule]
+}
+
+run "volume_key_length" {
+  command = plan
+
+  variables {
+    resources = { volume_kms_key_arn = format("arn:aws:kms:us-east-1:123456789012:key/%02048d", 1) }
+  }
+
+  expect_failures = [var.resources]
+}
+
+run "output_key_length" {
+  command = plan
+
+  variables {
+    resources = { output_kms_key_arn = format("arn:aws:kms:us-east-1:123456789012:key/%02048d", 1) }
+  }
+
+  expect_failures = [var.resources]
+}
+
 run "schedule_cron_of_five_fields" {
   command = plan
 

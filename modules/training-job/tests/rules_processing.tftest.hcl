@@ -285,6 +285,16 @@ run "image_is_in_the_table" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "image_is_in_the_region_of_the_platform" {
+  command = plan
+
+  variables {
+    processing = [{ name = "a", image = { uri = "123456789012.dkr.ecr.eu-west-3.amazonaws.com/team/prepare:1" }, outputs = ["o"], instance_type = "ml.m5.large" }]
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
 run "image_is_published_in_the_region" {
   command = plan
 

@@ -266,6 +266,16 @@ run "parallel_within_quota" {
   expect_failures = [var.tuning]
 }
 
+run "parallel_quota_is_one_that_aws_grants" {
+  command = plan
+
+  variables {
+    tuning = merge(var.tuning, { max_jobs = 20, max_parallel_jobs = 2, parallel_quota = 101 })
+  }
+
+  expect_failures = [var.tuning]
+}
+
 run "max_runtime" {
   command = plan
 

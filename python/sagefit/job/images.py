@@ -20,6 +20,7 @@ _DIGEST = r"sha256:[0-9a-f]{64}"
 _XGBOOST = "is a moving target that AWS no longer supports in this form"
 _NOT_IN_TABLE = "is not in the table of AWS's images"
 _OTHER = "any other image is given by image.uri"
+_IN_ECR = re.compile(r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.")
 
 
 def image_problems(job: Job) -> Iterator[Problem]:
@@ -63,7 +64,7 @@ def processor_problems(job: Job, types: Iterable[tuple[Key, str]]) -> Iterator[P
 
 
 def region_problems(job: Job, region: str) -> Iterator[Problem]:
-    """Images, those of processing steps too, that AWS does not publish in the platform's region."""
+    """Images, those of processing steps too, that are in another region than the platform's, or not published in it."""
     images: list[tuple[Key, Image]] = [(("image",), job.image)]
     images += [
         (("processing", index, "image"), Image(**step.image.model_dump())) for index, step in enumerate(job.processing)
@@ -75,6 +76,11 @@ def region_problems(job: Job, region: str) -> Iterator[Problem]:
             message = f"{family.name} {exact} is not published in {region}, but in {', '.join(regions)}"
             knob = "choose another image.version, or copy the image to your own repository and give image.repository"
             yield Problem(field, message, knob)
+        way, address = ("uri", image.uri) if image.uri else ("repository", image.repository)
+        if (found := _IN_ECR.match(address or "")) and found[1] != region:
+            message = f"the image is in {found[1]}, and SageMaker in {region} takes images of its own region only (API)"
+            knob = "copy it to a repository there, by a replication rule of ECR for example, and give that one"
+            yield Problem((*field, way), message, knob)
 
 
 def _family(image: Image) -> Family | None:
@@ -141,7 +147,7 @@ def _build_problems(job: Job, build: str, image: Image) -> Iterator[Problem]:
         message = f"a tag of what is built has at most {_MOST_BUILT_TAG} characters, because a digest is added to it"
         yield Problem(("image", "tag"), message, "shorten it")
     if image.tag is None:
-        yield Problem(field, "what is built needs a tag to be pushed by", "give image.tag instead of image.digest")
+        yield Problem(field, "an image that Sagefit builds needs image.tag", "give image.tag instead of image.digest")
     if image.repository != "":
         message = "images are pushed to the platform's own repository only"
         yield Problem(field, message, 'write repository: "", or remove build')

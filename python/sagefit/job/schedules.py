@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from sagefit.job.key import Key
-from sagefit.job.limits import limits
+from sagefit.job.limits import limits, most
 from sagefit.job.problem import Problem
 from sagefit.job.values import durations_meant
 from sagefit.nearest import nearest
@@ -41,6 +41,9 @@ def schedule_problems(job: Job) -> Iterator[Problem]:
     if not re.fullmatch(row.pattern or "", expression):
         message = f"'{expression}' is not {row.words}"
         yield Problem(field, message, _knob(expression) or f"write for example {row.words}")
+    elif len(expression) > most("schedule.expression"):
+        message = f"has {len(expression)} characters; EventBridge Scheduler takes {most('schedule.expression')} (API)"
+        yield Problem(field, message, "shorten it: 0/5 is every fifth, 8-18 is a range")
     if not isinstance(job.schedule, str):
         zone, known = job.schedule.timezone, _zones()
         if known and zone not in known:

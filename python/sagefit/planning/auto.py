@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sagefit.job import Attempt, Job
+from sagefit.job.limits import most
 from sagefit.job.model import FailureClass
 from sagefit.job.values import Hyperparameter
 from sagefit.memory import Workload
@@ -23,7 +24,7 @@ from sagefit.planning.planned import PlannedAttempt, fill
 from sagefit.planning.remedies import MakeRemedy, Remedy, accumulate, checkpoint, fewer_workers, stream
 
 FIRST = "main"
-MAX_VOLUME_GB = 16384
+MAX_VOLUME_GB = most("resources.volume_size_gb")
 MORE_DISK = 1.1
 REMEDIED = 0.98
 """Other hyperparameters answer a memory failure only if the predicted need falls to at most this share."""
