@@ -12,7 +12,7 @@ import pytest
 
 from cli_runner import Sagefit
 from doctor.conftest import ACCOUNT, REGION, Account
-from sagefit.doctor import Finding, account, data, images, network, permissions, quotas, state, tools
+from sagefit.doctor import Finding, account, data, examine, images, network, permissions, quotas, state, tools, written
 from sagefit.doctor.asking import guarded
 from sagefit.job import load_job
 from sagefit.job.images import region_problems
@@ -122,6 +122,46 @@ def test_a_key_that_aws_does_not_know_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_platform_that_is_not_applied_is_a_fault_of_a_job_alone() -> None:
     assert [account.find_platform("absent", needed=needed)[1].state for needed in (False, True)] == ["ok", "fault"]
+
+
+_VARIABLES = """
+name                     = "tried"
+regional_names           = true
+permissions_boundary_arn = "arn:aws:iam::123456789012:policy/limit"
+kms                      = {{ key_arn = "{key}" }}
+network                  = {{ subnet_ids = ["subnet-00000000"], security_group_ids = [] }}
+"""
+
+
+def test_before_the_first_apply_its_variables_are_looked_at(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written, "PLATFORMS", tmp_path)
+    made = account.client("kms").create_key()["KeyMetadata"]
+    account.client("kms").disable_key(KeyId=made["KeyId"])
+    key = made["Arn"]
+    (tmp_path / "tried.tfvars").write_text(_VARIABLES.format(key=key))
+    faults = [finding for finding in examine(Target("local", tmp_path), "tried") if finding.state == "fault"]
+    assert [fault.check for fault in faults] == ["key", "network"]
+    assert faults[0].message == f"{key} is Disabled"
+    assert "subnet-00000000" in faults[1].message
+    found = written.as_written("tried", _caller())
+    assert found
+    assert found.permissions_boundary_arn == "arn:aws:iam::123456789012:policy/limit"
+    assert found.global_suffix == f"_{REGION}"
+
+
+def test_variables_that_cannot_be_read_are_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "PLATFORMS", tmp_path)
+    (tmp_path / "tried.tfvars").write_text("network = {\n")
+    faults = [finding for finding in examine(Target("local", tmp_path), "tried") if finding.state == "fault"]
+    assert [fault.check for fault in faults] == ["platform"]
+    assert "tried.tfvars: " in faults[0].message
+
+
+def test_a_platform_without_variables_is_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "PLATFORMS", tmp_path)
+    assert written.as_written("tried", _caller()) is None
 
 
 # --- what runs here

@@ -15,6 +15,8 @@ from sagefit.doctor.permissions import check_permissions
 from sagefit.doctor.quotas import check_quotas
 from sagefit.doctor.state import check_state
 from sagefit.doctor.tools import check_tools
+from sagefit.doctor.written import as_written
+from sagefit.errors import SagefitError
 from sagefit.job.images import region_problems
 from sagefit.planning import JobPlan
 from sagefit.platform import Platform
@@ -39,12 +41,17 @@ def examine(target: Target, name: str, plan: JobPlan | None = None) -> Iterator[
     yield from guarded("state", check_state(target))
     platform, told = find_platform(name, needed=plan is not None)
     yield told
-    job = plan.job if plan else None
-    yield from guarded("permissions", check_permissions(caller, name, platform, job))
-    yield from guarded("key", check_keys(job, platform))
+    job, described = plan.job if plan else None, platform
+    if platform is None and plan is None and told.state == "ok":
+        try:
+            described = as_written(name, caller)
+        except SagefitError as error:
+            yield Finding("platform", "fault", error.message, error.hint or "")
+    yield from guarded("permissions", check_permissions(caller, name, described, job))
+    yield from guarded("key", check_keys(job, described))
     if plan:
         yield from _of_a_job(plan, platform, caller)
-    yield from guarded("network", check_network(plan, platform, caller.region))
+    yield from guarded("network", check_network(plan, described, caller.region))
     if platform:
         yield from guarded("alarms", check_notices(platform))
 
