@@ -1,4 +1,6 @@
-"""The table of docs/aws.md: the rows of ``tests/aws/rules.yaml``, whose rules the embedded cloud's functions tell."""
+"""The tables of docs/aws.md: the rows of ``tests/aws/rules.yaml``, whose rules the embedded cloud's functions tell, and
+those of ``tests/aws/paths.yaml``.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,42 @@ import yaml
 from sagefit.paths import ROOT
 from sagefit_cloud.rules import RULES, name_of
 
-_MARKS = re.compile(r"(?P<start><!-- made from \.\./tests/aws/rules\.yaml -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_MARKS = re.compile(r"(?P<start><!-- made from \.\./tests/aws/(?P<of>\w+)\.yaml -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _LONGEST = 120  # letters of a request; the file has the rest
 _KNOWN = {"answer": "AWS's words", "rule": "AWS's rule", "read": "as we read it"}
 
 
 def with_rules(page: Path) -> str:
-    """The text of a page with its table made anew."""
-    table = "\n".join(_lines())
-    return _MARKS.sub(lambda match: f"{match['start']}\n{table}\n\n", page.read_text(encoding="utf-8"))
+    """The text of a page with its tables made anew."""
+    tables = {"rules": _rules, "paths": _paths}
+
+    def made(match: re.Match[str]) -> str:
+        lines = "\n".join(tables[match["of"]](_rows(match["of"])))
+        return f"{match['start']}\n{lines}\n\n"
+
+    return _MARKS.sub(made, page.read_text(encoding="utf-8"))
 
 
-def _lines() -> Iterator[str]:
+def _rows(of: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "aws" / f"{of}.yaml").read_text(encoding="utf-8"))
+    return rows
+
+
+def _paths(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| rule | otherwise | a job file is told | the plan has it | the embedded cloud asks for it | source |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        shown = [_shown(row[column]) for column in ("job_file", "plan", "cloud")]
+        yield f"| {' | '.join(_cell(cell) for cell in (row['rule'], row['otherwise'], *shown, row['source']))} |"
+
+
+def _shown(test: str) -> str:
+    file, _, name = test.partition("::")
+    return f"`{file.rpartition('/')[2]}`, `{name}`" if name else "no job file can break it"
+
+
+def _rules(rows: list[dict[str, Any]]) -> Iterator[str]:
     told = {name_of(rule): str(rule.__doc__).splitlines()[0] for rules in RULES.values() for rule in rules}
-    rows = yaml.safe_load((ROOT / "tests" / "aws" / "rules.yaml").read_text(encoding="utf-8"))
     yield "| rule | operation | broken by | answer | known | refused before | source |"
     yield "|---|---|---|---|---|---|---|"
     for row in rows:

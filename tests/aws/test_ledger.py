@@ -12,8 +12,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+import yaml_tables
 from aws.bases import BASES, OF_A_JOB, fresh
-from aws.ledger import Asked, rows
+from aws.ledger import LEDGER, Asked, rows
 from cloud.aws_user import Aws
 from sagefit.paths import ROOT
 from sagefit_cloud.rules import RULES, name_of
@@ -105,3 +106,22 @@ def test_a_module_refuses_before(rule: str) -> None:
     row = ROWS[rule]
     assert runs().get(row.before), f"{row.before} is no run that is refused"
     assert row.plan_alone == (row.before in TERRAFORM_ALONE)
+
+
+PATHS = yaml_tables.read(LEDGER.with_name("paths.yaml"))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=[str(path["rule"]) for path in PATHS])
+@pytest.mark.parametrize("column", ["job_file", "plan", "cloud"])
+def test_what_no_single_request_breaks_is_shown_by_a_test(path: dict[str, str], column: str) -> None:
+    assert set(path) == {"rule", "otherwise", "source", "job_file", "plan", "cloud"}
+    file, _, name = path[column].partition("::")
+    if (column, file) == ("job_file", "-"):
+        return
+    block = f'run "{name}" {{' if file.endswith(".hcl") else f"def {name}("
+    assert block in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_seven_of_them_are_there() -> None:
+    assert len(PATHS) == 7
+    assert sum(path["job_file"] != "-" for path in PATHS) == 2

@@ -28,10 +28,15 @@ def machine(aws: Aws) -> str:
         name="scheduled", definition=json.dumps(PASS), roleArn=f"arn:aws:iam::{ACCOUNT}:role/execution"
     )
     arn = str(made["stateMachineArn"])
-    for name, actions in {"may-start": "states:StartExecution", "may-not": "states:DescribeExecution"}.items():
+    start = {"Effect": "Allow", "Action": "states:StartExecution", "Resource": arn}
+    roles = {
+        "may-start": [start],
+        "may-not": [start | {"Action": "states:DescribeExecution"}],
+        "may-decrypt": [start, {"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "*"}],
+    }
+    for name, statements in roles.items():
         aws.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=document)
-        allow = {"Effect": "Allow", "Action": actions, "Resource": arn}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
         aws.client("iam").put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=policy)
     return arn
 
@@ -102,3 +107,11 @@ def test_a_change_of_its_target_alone_starts_nothing(aws: Aws, machine: str) -> 
     schedule(aws, machine, "next", "rate(1 day)")  # whatever the change would start comes before it
     wait(aws, machine, "next")
     assert started(aws, machine, "changed") == 1
+
+
+def test_a_schedule_with_a_key_is_started_where_its_role_may_decrypt(aws: Aws, machine: str) -> None:
+    key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    schedule(aws, machine, "closed", "rate(1 day)", "may-start", KmsKeyArn=key)
+    schedule(aws, machine, "open", "rate(1 day)", "may-decrypt", KmsKeyArn=key)
+    wait(aws, machine, "open")
+    assert started(aws, machine, "closed") == 0
