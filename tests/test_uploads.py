@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from job_files import write_job
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import Job, load_job, secret_texts, uploads
-from sagefit.job.left_out import ALWAYS_EXCLUDED
+from sagefit.job.left_out import always_left_out
 from sagefit.job.upload_rules import outside_problems
 from sagefit.job.uploads import look, shipped
 from sagefit.paths import TRAINING_JOB_MODULE
@@ -201,6 +202,46 @@ def test_a_large_tree_is_listed_once_and_what_is_left_out_never(tmp_path: Path, 
     assert len(listed) == 51  # the folder itself and those of the data
 
 
+def test_jobs_share_the_look_at_a_folder_of_code(
+    tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "_SETTLED", -3600)
+    allows = [{"code.allow_sensitive": ["a/job1.tfvars"]}, {}, {"code.allow_sensitive": ["a/job1.tfvars"]}]
+    paths = [write_job(tmp_path, {"name": f"job{i}", **more}, file=f"job{i}.yaml") for i, more in enumerate(allows)]
+    code = paths[0].parent / "src"
+    fill(code, "a/x.py", "a/job1.tfvars", "b/y.py")
+    assert [_names_of(path) for path in paths] == [{"train.py", "a/x.py", "b/y.py", *more} for more in _OTHERS]
+    assert {opened[str(folder)] for folder in (code, code / "a", code / "b")} == {1}
+
+
+def test_a_folder_that_changed_is_looked_through_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "_SETTLED", 0.05)
+    path = write_job(tmp_path, {})
+    code = path.parent / "src"
+    fill(code, "a/x.py")
+    assert _names_of(path) == {"train.py", "a/x.py"}  # it may be too new to be kept
+    time.sleep(0.1)
+    assert _names_of(path) == _names_of(path) == {"train.py", "a/x.py"}
+    fill(code, "a/y.py")
+    assert _names_of(path) == {"train.py", "a/x.py", "a/y.py"}
+    time.sleep(0.1)
+    assert _names_of(path) == {"train.py", "a/x.py", "a/y.py"}
+    (code / "a" / "x.py").unlink()
+    assert _names_of(path) == {"train.py", "a/y.py"}
+    fill(code, "a/.env")
+    with pytest.raises(SagefitError, match=r"a/\.env"):
+        load_job(str(path))
+
+
+_OTHERS: tuple[set[str], ...] = ({"a/job1.tfvars"}, set(), {"a/job1.tfvars"})
+
+
+def _names_of(path: Path) -> set[str]:
+    """The files of the code of a job that is read now."""
+    (code,) = (upload for upload in load_job(str(path)).uploads if upload.is_code)
+    return set(code.look().files)
+
+
 def test_the_search_ends_where_terraform_refuses_the_number(
     tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +281,7 @@ def test_a_pattern_is_that_of_terraform(tmp_path: Path, pattern: str) -> None:
 def test_terraform_leaves_the_same_out_of_code() -> None:
     text = (TRAINING_JOB_MODULE / "objects.tf").read_text(encoding="utf-8")
     listed = text.partition("_always_excluded = [")[2].partition("]")[0]
-    assert tuple(re.findall(r'"([^"]+)"', listed)) == ALWAYS_EXCLUDED
+    assert tuple(re.findall(r'"([^"]+)"', listed)) == always_left_out("${var.name}")
 
 
 def test_what_is_left_out_is_dealt_out_to_no_instance(tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ ALWAYS_EXCLUDED = (
     "**/*.pyo",
     "**/*.tfstate",
     "**/.DS_Store",
-    "**/${var.name}.tfvars",  # what Sagefit renders of a job file that lies beside its code
 )
-"""Of code, ``${var.name}`` being the name of the job; ``modules/training-job/objects.tf`` leaves out the same."""
+"""Of code, beside what Sagefit renders of a job file; ``modules/training-job/objects.tf`` leaves out the same."""
 
 
 class LeftOut:
@@ -45,9 +44,14 @@ class LeftOut:
         return any(pattern.fullmatch(name) for pattern in self._folders)
 
 
+def rendered(job: str) -> str:
+    """The name of what Sagefit renders of the job of this name: where job file and code lie together, it is no code."""
+    return f"{job}.tfvars"
+
+
 def always_left_out(job: str) -> tuple[str, ...]:
     """What code of the job of this name never holds."""
-    return tuple(pattern.replace("${var.name}", job) for pattern in ALWAYS_EXCLUDED)
+    return (*ALWAYS_EXCLUDED, f"**/{rendered(job)}")
 
 
 def pattern_of(path: str) -> str:

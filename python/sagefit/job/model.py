@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from sagefit.errors import SagefitError
 from sagefit.job.forms import LIST, MAPPING, TEXT, either
 from sagefit.job.key import Key, Lines
-from sagefit.job.left_out import always_left_out
+from sagefit.job.left_out import ALWAYS_EXCLUDED, rendered
 from sagefit.job.limits import bounded
 from sagefit.job.memory_model import Memory
 from sagefit.job.problem import Problem, refusal, told
@@ -264,8 +264,8 @@ class Job(Fields):
     def _code(self, field: Key, what: str, code: Code) -> Upload:
         lists = tuple(code.exclude), tuple(code.allow_sensitive)
         place = (*field, "source_dir")
-        always = always_left_out(self.name)
-        return Upload(what, place, code.source_dir, self.local(code.source_dir), *lists, always=always)
+        own = rendered(self.name)
+        return Upload(what, place, code.source_dir, self.local(code.source_dir), *lists, ALWAYS_EXCLUDED, own)
 
     def _data(self, field: Key, what: str, source: Source) -> Upload:
         lists = tuple(source.exclude), tuple(source.allow_sensitive)

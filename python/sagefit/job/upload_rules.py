@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from sagefit.job.key import Key, dotted
-from sagefit.job.left_out import LeftOut, pattern_of
+from sagefit.job.left_out import LeftOut, pattern_of, rendered
 from sagefit.job.model import Job
 from sagefit.job.problem import Problem
 from sagefit.job.project import FIELD, KERNEL, inside, named_folders, platform_file, project_of
 from sagefit.job.secret_texts import secrets_in
 from sagefit.job.secrets import secret_file
-from sagefit.job.uploads import MOST_FILES, Found, Look, Upload, kind_of, look
+from sagefit.job.uploads import MOST_FILES, Found, Look, Upload, kind_of
 from sagefit.job.values import Source
 from sagefit.paths import display
 
@@ -99,7 +99,7 @@ def _outside(upload: Upload, where: str, knob: str) -> Problem:
 
 
 def _inside(job: Job, upload: Upload) -> Iterator[Problem]:
-    found = look(upload.path, upload.patterns)
+    found = upload.look()
     yield from _links(job, upload, found)
     for name, kind in found.special[:_MOST_NAMED]:
         yield Problem(upload.field, f"{name} is {kind}, and no file", _leave_out(upload, [pattern_of(name)]))
@@ -137,19 +137,13 @@ def _leads_inside(path: Path, job: Job, folders: tuple[Path, ...], *, is_code: b
 
 
 def _named_secrets(job: Job, upload: Upload, found: Look) -> Iterator[Problem]:
-    names = set(found.files)
-    rendered = job.path.with_name(f"{job.name}.tfvars")
-    inside_it = rendered.is_relative_to(upload.path)
-    if inside_it and not LeftOut(upload.patterns).file(upload.name(rendered)):
-        names.add(upload.name(rendered))  # it is written there before the plan
-    told = []
-    for name in sorted(names - set(upload.allowed)):
-        path = upload.path / name if upload.path.is_dir() else upload.path
-        if what := secret_file(str(path)) or secret_file(str(path.resolve())):
-            told.append((name, name, what))
-    yield from _secrets(upload, told)
+    secrets, own = dict(found.secrets), job.path.with_name(rendered(job.name))
+    is_sent = own.is_relative_to(upload.path) and not LeftOut(upload.patterns).file(upload.name(own))
+    if is_sent and (what := secret_file(str(own)) or secret_file(str(own.resolve()))):
+        secrets[upload.name(own)] = what  # it is written there before the plan
+    yield from _secrets(upload, [(name, name, secrets[name]) for name in sorted({*secrets} - {*upload.allowed})])
     for index, name in enumerate(upload.allowed):
-        if name not in names:
+        if name not in found.files and not (is_sent and name == upload.name(own)):
             message, knob = f"no file {name!r} is uploaded", "write a path as it is below the folder, or remove it"
             yield Problem((*upload.knob, "allow_sensitive", index), message, knob)
 

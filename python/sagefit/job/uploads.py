@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from sagefit.job.key import Key
 from sagefit.job.left_out import LeftOut, pattern_of
+from sagefit.job.secrets import secret_file
 
 MOST_FILES = 1000
 """Of one upload; ``modules/training-job/state-machine.tf`` refuses more."""
@@ -27,7 +31,7 @@ class Upload:
     """A file or folder that a job uploads: local data, or code, from which ``always`` excludes files.
 
     ``written`` is its path as the job file has it at ``field``; ``exclude`` and ``allowed`` are the lists beside it.
-    ``allowed`` names files that look like secrets but are none.
+    ``allowed`` names files that look like secrets but are none. Files of the name ``rendered`` are no code either.
     """
 
     what: str
@@ -37,11 +41,12 @@ class Upload:
     exclude: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     always: tuple[str, ...] = ()
+    rendered: str = ""
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """Everything that leaves files out."""
-        return (*self.always, *self.exclude)
+        return (*self.always, *([f"**/{self.rendered}"] if self.rendered else []), *self.exclude)
 
     @property
     def is_code(self) -> bool:
@@ -56,6 +61,11 @@ class Upload:
     def files(self) -> list[Path]:
         """The files that are uploaded, sorted. Links to folders are not followed."""
         return shipped(self.path, self.patterns) if self.path.is_dir() else [self.path]
+
+    def look(self) -> Look:
+        """Look through them. Jobs of one process share the look at a folder that they share."""
+        found = look(self.path, (*self.always, *self.exclude))
+        return found.without(self.rendered) if self.rendered else found
 
     def name(self, path: Path) -> str:
         """The path of one of them in the upload, as patterns and ``allowed`` have it."""
@@ -93,16 +103,50 @@ class Found:
 
 @dataclass
 class Look:
-    """What a look at an upload found, by paths in it.
+    """What a look at the upload ``root`` found, by paths in it. Others may share it, so nobody changes it.
 
     ``links`` are all links; ``files`` the bytes of each file, those that links lead to included; ``special`` what is
-    neither file nor folder, with its kind; ``foreign`` folders whose files are not among ``files``.
+    neither file nor folder, with its kind; ``foreign`` folders whose files are not among ``files``; ``seen`` what was
+    read.
     """
 
+    root: Path
     links: list[str] = field(default_factory=list)
     foreign: list[Found] = field(default_factory=list)
     special: list[tuple[str, str]] = field(default_factory=list)
     files: dict[str, int] = field(default_factory=dict)
+    seen: list[str] = field(default_factory=list)
+
+    @cached_property
+    def secrets(self) -> dict[str, str]:
+        """The files that hold credentials or a state, by their path or the one that a link leads to: what each is."""
+        folder, links = self.root if self.root.is_dir() else self.root.parent, set(self.links)
+        real, found = folder.resolve(), {}
+        for name in sorted(self.files):
+            paths = [f"{folder}/{name}", str((folder / name).resolve()) if name in links else f"{real}/{name}"]
+            if what := next(filter(None, map(secret_file, dict.fromkeys(paths))), None):
+                found[name] = what
+        return found
+
+    def without(self, name: str) -> Look:
+        """The same without files of this name, in whatever folder."""
+        if name not in self._names:
+            return self
+
+        def others(paths: Iterable[str]) -> list[str]:
+            return [path for path in paths if path.rpartition("/")[2] != name]
+
+        special, kept = dict(self.special), set(others([*self.files, *self.links, *dict(self.special)]))
+        return replace(
+            self,
+            links=others(self.links),
+            special=[(path, special[path]) for path in others(special)],
+            files={path: size for path, size in self.files.items() if path in kept},
+        )
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(path.rpartition("/")[2] for path in (*self.files, *self.links, *dict(self.special)))
 
 
 def shipped(root: Path, exclude: Iterable[str]) -> list[Path]:
@@ -114,16 +158,51 @@ def look(root: Path, exclude: Iterable[str]) -> Look:
     """Look once through the uploaded files of ``root``, level by level, so that files near ``root`` come first.
 
     Links to folders and what is left out are not followed. ``root`` itself is not foreign: the job file names it.
+    What was found in this process is found again while no folder changes.
     """
-    left_out, seen, found = LeftOut(exclude), 0, Look()
     if not root.is_dir():
-        found.files[root.name] = root.stat().st_size
-        return found
+        return Look(root, files={root.name: root.stat().st_size})
+    key, now = (root, tuple(exclude)), time.time()
+    if (known := _LOOKS.get(key)) and known.stamps == _stamps(known.look):
+        return known.look
+    found = _look(root, key[1])
+    stamps = _stamps(found)
+    # What changes within the tick of a clock leaves no trace: so Git's index takes such times for unknown, too.
+    if all(changed < (now - _SETTLED) * 1e9 for *_, changed in stamps):
+        _LOOKS[key] = _Known(found, stamps)
+        while len(_LOOKS) > _MOST_LOOKS:
+            del _LOOKS[next(iter(_LOOKS))]
+    return found
+
+
+class _Known(NamedTuple):
+    look: Look
+    stamps: list[tuple[int, int, int]]
+
+
+_LOOKS: dict[tuple[Path, tuple[str, ...]], _Known] = {}
+_MOST_LOOKS = 16
+_SETTLED = 2  # seconds; a network's file system may have whole ones
+
+
+def _stamps(found: Look) -> list[tuple[int, int, int]]:
+    """Which folders were read, and when each was last changed, in nanoseconds."""
+    stamps = []
+    for folder in found.seen:
+        with suppress(OSError):
+            status = (found.root / folder).stat()
+            stamps.append((status.st_dev, status.st_ino, max(status.st_mtime_ns, status.st_ctime_ns)))
+    return stamps
+
+
+def _look(root: Path, exclude: Iterable[str]) -> Look:
+    left_out, seen, found = LeftOut(exclude), 0, Look(root)
     waiting = deque([""])
     while waiting and seen < _MOST_SEEN:
         folder = waiting.popleft()
         inside = _entries(root, folder)
         seen += len(inside)
+        found.seen.append(folder)
         kind = _kind(folder, inside)
         if kind:
             sizes = [entry.stat().st_size for _, entry in _files(root, folder, left_out)]
