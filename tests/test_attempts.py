@@ -507,7 +507,7 @@ LONG = {f"parameter_{index}": "v" * 2500 for index in range(60)}
         (
             {"attempts.0.max_runtime_seconds": LOOKS - 1200 + 1},
             "resources.poll_interval",
-            "holds 2600 looks, and one every 1 s does not cover the 43 min 21 s",
+            "2,600 times; every 1 s that is 43 min 20 s, and its steps and attempts may take 43 min 21 s",
             "raise it to 2 s or more, remove it",
         ),
         ({"hyperparameters": LONG}, "attempts[0]", "the request of attempt small has 15", "a file of the code"),

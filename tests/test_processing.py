@@ -53,9 +53,9 @@ def load(folder: Path, *steps: dict[str, Any], **changes: Any) -> Job:
 
 BAD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     "same-name": ([STEP, STEP], {}, "processing[1].name", "name of an earlier step"),
-    "form-of-name": ([changed(name="Features")], {}, "processing[0].name", "does not match"),
-    "long-name": ([changed(name="f" * 31)], {}, "processing[0].name", "more than 30 characters"),
-    "many-steps": ([changed(name=f"s{i}") for i in range(11)], {}, "processing", "more than 10 entries"),
+    "form-of-name": ([changed(name="Features")], {}, "processing[0].name", "does not have the right form"),
+    "long-name": ([changed(name="f" * 31)], {}, "processing[0].name", "at most 30 are allowed"),
+    "many-steps": ([changed(name=f"s{i}") for i in range(11)], {}, "processing", "at most 10 are allowed"),
     "no-image": ([changed(image={})], {}, "processing[0].image", "exactly one of"),
     "unknown-image": ([changed(image={"framework": "sprak", "version": "3.5"})], {}, "image.framework", "spark?"),
     "unknown-version": ([changed(image={"framework": "spark", "version": "3.4"})], {}, "image.version", "3.5"),
@@ -130,10 +130,10 @@ BAD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
     "no-processing-type": ([on(instance_type="ml.p4d.24xlarge")], {}, "resources.instance_type", "no processing jobs"),
     "gpu-for-spark": ([on(instance_type="ml.g5.xlarge")], {}, "resources.instance_type", "CPU instances only"),
     "no-type": ([changed(resources={})], {}, "processing[0].resources.instance_type", "is required"),
-    "many-instances": ([on(instance_count=101)], {}, "resources.instance_count", "above the limit, 100"),
-    "large-volume": ([on(volume_size_gb=16385)], {}, "resources.volume_size_gb", "above the limit, 16384"),
-    "no-volume": ([on(volume_size_gb=0)], {}, "resources.volume_size_gb", "below the least value, 1"),
-    "long-runtime": ([on(max_runtime="10d")], {}, "resources.max_runtime", "above the limit, 777600"),
+    "many-instances": ([on(instance_count=101)], {}, "resources.instance_count", "above the limit of 100"),
+    "large-volume": ([on(volume_size_gb=16385)], {}, "resources.volume_size_gb", "above the limit of 16384 GB"),
+    "no-volume": ([on(volume_size_gb=0)], {}, "resources.volume_size_gb", "below the least value of 1 GB"),
+    "long-runtime": ([on(max_runtime="10d")], {}, "resources.max_runtime", "10d is above the limit of 9d"),
     "channel-without-step": ([], {"inputs": {"train": {"from": "features/train"}}}, "inputs.train.from", "a step in"),
     "channel-without-output": (
         [STEP],
@@ -152,7 +152,7 @@ BAD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str, str]] = {
         [on(max_runtime="9d")],
         {},
         "resources.poll_interval",
-        "steps and attempts may take together",
+        "its steps and attempts may take 216 h 40 min",
     ),
 }
 

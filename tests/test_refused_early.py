@@ -24,7 +24,7 @@ from sagefit.platform import Platform
 MISTAKES: list[tuple[str, Any, str]] = [
     ("colour", "red", "unknown key"),
     ("platform", None, "must be text"),
-    ("name", "Not A Name", "does not match"),
+    ("name", "Not A Name", "does not have the right form"),
     ("description", 3, "must be text"),
     ("code.source_dir", "nowhere", "does not exist"),
     ("code.entry_point", "../train.py", "no file"),
@@ -42,7 +42,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("tags", {"team": 3}, "must be text"),
     ("metrics", [{"name": "loss"}], "is required"),
     ("schedule", "every day", "rate(1 day)"),
-    ("max_price", 0, "not above 0"),
+    ("max_price", 0, "must be above 0"),
     ("resources.max_runtime", "soon", "no duration"),
     ("resources.max_runtime", "29d", "above the limit"),
     ("resources.instance_count", "2", "whole number"),

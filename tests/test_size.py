@@ -243,7 +243,10 @@ def test_the_page_for_people_is_plain_when_it_is_piped(tmp_path: Path, sagefit: 
         "a run costs at most",
     ):
         assert said in done.out
-    assert "prices of us-east-1" in done.err
+    assert "prices are those of us-east-1" in done.err
+    refused = sagefit("size", auto(tmp_path, {"platform": None}, file="refused.yaml"), check=INVALID)
+    assert "platform: is required" in refused.err
+    assert "prices" not in refused.out + refused.err + sagefit("size", "--region", "eu-west-1", auto(tmp_path)).err
     every = sagefit("size", "--all", auto(tmp_path)).out
     assert len(every.splitlines()) > len(done.out.splitlines()) + 20
 

@@ -11,7 +11,7 @@ import yaml
 
 from job_files import write_job
 from sagefit.errors import SagefitError
-from sagefit.job import complaints, load_job, other_names
+from sagefit.job import load_job, other_names, takes
 from sagefit.job.model import OLDER_NAMES
 from slips import asking
 
@@ -68,7 +68,7 @@ def test_other_values_stand_for_values_that_there_are() -> None:
 def test_no_other_name_is_one_of_here() -> None:
     """It would never be asked for, and say something else than the file means."""
     for place, homes in _table()["places"].items():
-        here = complaints.fields_at(_key(place))
+        here = takes.fields_at(_key(place))
         for home, names in homes.items():
             same = set(str(names).split()) & set(here)
             assert not same or home.startswith(f"{place}."), f"{place}: {names}"
@@ -88,12 +88,12 @@ def _is_field(place: str, path: str) -> bool:
     """From the place on, from what it lies in, or from the top of the file."""
     *above, name = path.split(".")
     starts = _key(place), _key(place)[:-1], ()
-    return any(name in complaints.fields_at((*start, *above)) or above[:1] == ["environment"] for start in starts)
+    return any(name in takes.fields_at((*start, *above)) or above[:1] == ["environment"] for start in starts)
 
 
 def _choices(field: str) -> list[str]:
     *above, name = field.split(".")
-    return complaints.choices_at((*_key(".".join(above)), name))
+    return takes.choices_at((*_key(".".join(above)), name))
 
 
 def test_older_names_of_an_attempt_go_on_and_are_told_as_they_are_written(tmp_path: Path) -> None:

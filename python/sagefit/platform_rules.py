@@ -107,6 +107,7 @@ def _pool(plan: JobPlan, platform: Platform) -> Iterator[Problem]:
         yield Problem(
             field,
             f"the first attempt is {first.hardware}{spot} with {first.volume_size_gb} GB, and the pool {name} keeps "
-            f"{pool.instance_count} x {pool.instance_type} with {pool.volume_size_gb} GB, so it would never find it",
+            f"{pool.instance_count} x {pool.instance_type} with {pool.volume_size_gb} GB, so SageMaker "
+            "would not reuse the warm instances",
             "change the first attempt or resources.volume_size_gb, or the pool",
         )

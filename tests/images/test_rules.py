@@ -97,7 +97,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
         "platform's own repository only",
         'repository: ""',
     ),
-    ({"repository": "", "digest": DIGEST, "build": "src"}, "image.build", "needs a tag", "give image.tag"),
+    ({"repository": "", "digest": DIGEST, "build": "src"}, "image.build", "needs image.tag", "give image.tag"),
     ({"repository": "", "tag": "t" * 116, "build": "src"}, "image.tag", "at most 115 characters", "shorten it"),
 ]
 

@@ -225,7 +225,8 @@ class Suite:
             script.write_text(script.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
             self._apply(case, job)
             if _NO_CHANGES not in (told := self._ground.command(job.platform, "plan", str(job.path))):
-                raise SagefitError(f"applied twice, and a plan still does something: {told[-_TOLD:]}", exit_code=FAILED)
+                message = f"after a second apply the plan still shows changes: {told[-_TOLD:]}"
+                raise SagefitError(message, exit_code=FAILED)
         return [
             self._follow(case, running.start(job, load_platform(job.platform)), stop=case.does == "stop")
             for _ in case.expects

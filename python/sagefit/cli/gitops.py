@@ -84,7 +84,8 @@ def plan_for_review(
         err.print(f"plans are in {display(folder)}; review them, then: {command('apply', '--reviewed', str(folder))}")
     drift = [outcome.key for outcome in outcomes if outcome.record and not outcome.record.is_empty]
     if no_changes and drift and code == DONE:
-        raise SagefitError(f"not as the files say: {', '.join(drift)}", hint="see the plans", exit_code=FAILED)
+        message = f"these stacks differ from their files (drift): {', '.join(drift)}"
+        raise SagefitError(message, hint=f"read the plans in {display(folder)}", exit_code=FAILED)
     if code != DONE:
         raise typer.Exit(code)
 

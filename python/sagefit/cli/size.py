@@ -53,13 +53,15 @@ def size(
 
     Exit code 3 when nothing fits; of several jobs the highest exit code counts.
     """
-    if region is None and not lines:
-        err.print(f"prices of {REFERENCE_REGION}; --region or AWS_REGION names another region")
     where = checked_region(region or REFERENCE_REGION)
     code = _learn(jobs) if measured else DONE
+    priced = False
     for text, outcome in _all(jobs, where) if lines else (_page(job, where, every=every) for job in jobs):
         sys.stdout.write(text)
-        code = max(code, outcome)
+        code, priced = max(code, outcome), priced or "USD" in text
+    if priced and region is None and not lines:
+        sys.stdout.flush()
+        err.print(f"prices are those of {REFERENCE_REGION}; choose another region with --region or AWS_REGION")
     if code:
         raise typer.Exit(code)
 

@@ -147,7 +147,8 @@ def _build_problems(job: Job, build: str, image: Image) -> Iterator[Problem]:
         message = f"a tag of what is built has at most {_MOST_BUILT_TAG} characters, because a digest is added to it"
         yield Problem(("image", "tag"), message, "shorten it")
     if image.tag is None:
-        yield Problem(field, "an image that Sagefit builds needs image.tag", "give image.tag instead of image.digest")
+        message = "an image that Sagefit builds needs image.tag"
+        yield Problem(field, message, "give image.tag instead of image.digest", alone=True)
     if image.repository != "":
         message = "images are pushed to the platform's own repository only"
         yield Problem(field, message, 'write repository: "", or remove build')

@@ -61,7 +61,7 @@ def _transformer(model: TransformerModel) -> Iterator[Problem]:
     if model.head_dim is None and model.hidden_size % model.heads:
         yield Problem(
             ("memory", "model", "heads"),
-            f"{model.heads} heads do not divide hidden_size {model.hidden_size}",
+            f"hidden_size ({model.hidden_size}) must be a multiple of heads ({model.heads})",
             "correct one of them, or give head_dim where heads are not hidden_size / heads wide",
         )
     if model.params < model.layers * model.hidden_size:
@@ -75,7 +75,7 @@ def _transformer(model: TransformerModel) -> Iterator[Problem]:
     if model.heads % kv_heads:
         yield Problem(
             ("memory", "model", "kv_heads"),
-            f"{kv_heads} key-value heads do not divide {model.heads} heads, which share them in groups",
+            f"heads ({model.heads}) must be a multiple of kv_heads ({kv_heads})",
             "correct one of them",
         )
     if (model.experts_per_token or 1) > model.experts:

@@ -246,7 +246,7 @@ def _resources(job: Job) -> Iterator[Problem]:
     if resources.remote_debug and resources.network_isolation:
         yield Problem(
             ("resources", "remote_debug"),
-            "remote debugging opens a way in that isolation closes",
+            "remote_debug needs the network, and network_isolation removes it",
             "turn one of them off",
         )
     if resources.volume_kms_key_arn is not None:
@@ -265,9 +265,10 @@ def _choice(job: Job) -> Iterator[Problem]:
     written = job.resources.instance_type
     known = job.memory is not None and (job.memory.model is not None or job.memory.trace is not None)
     if not known and (written == "auto" or (isinstance(written, list) and len(written) > 1)):
+        choice = "auto" if written == "auto" else "a choice of types"
         yield Problem(
             ("resources", "instance_type"),
-            "to choose an instance, Sagefit has to know what is trained, and memory.model does not say it",
+            f"{choice} needs memory.model, and the file has none",
             "add memory.model or memory.trace, or give resources.instance_type one type, or write the attempts out",
         )
 

@@ -91,7 +91,7 @@ def _range(tuning: Tuning, name: str) -> Iterator[Problem]:
         if any(not 1 <= len(text) <= letters for text in texts):
             yield Problem(field, f"a value has 1 to {letters} characters (API)", "shorten it")
         if len(set(texts)) != len(texts):
-            yield Problem(field, "a value stands there twice", "remove one of them")
+            yield Problem(field, "the list has the same value twice", "remove one of them")
         if any(looks_secret(name, text) for text in texts):
             yield secret(field)
         return
@@ -185,7 +185,8 @@ def _names(job: Job) -> Iterator[Problem]:
     if job.schedule is not None:
         yield Problem(
             ("schedule",),
-            f"the scheduler names runs by ids of 36 characters, and a tuning job has {MOST_NAME} (API)",
+            f"a job with tuning cannot have a schedule: the name of a scheduled run has 36 characters, and a "
+            f"tuning job takes {MOST_NAME} (API)",
             "start the runs of a job with tuning from elsewhere, or remove tuning",
         )
 

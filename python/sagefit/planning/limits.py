@@ -45,8 +45,8 @@ def _of_services(job: Job, attempts: Sequence[PlannedAttempt], steps: Sequence[P
     if interval and longest > LOOKS * interval:
         yield Problem(
             ("resources", "poll_interval"),
-            f"the history of a run holds {LOOKS} looks, and one every {duration(interval)} does not cover the "
-            f"{duration(longest)} that its steps and attempts may take together",
+            f"a run can check its jobs {LOOKS:,} times; every {duration(interval)} that is "
+            f"{duration(LOOKS * interval)}, and its steps and attempts may take {duration(longest)}",
             f"raise it to {duration(math.ceil(longest / LOOKS))} or more, remove it, or lower resources.max_runtime",
         )
     deadline = LOOKS * (interval or max(LEAST_INTERVAL, math.ceil(longest / LOOKS_PLANNED)))

@@ -127,7 +127,7 @@ def _headline(sizing: Sizing) -> Text:
     if chosen:
         line.append(f" on {_instances(chosen)}, {_cost(chosen, sizing.region)}")
     elif shown:
-        line.append(f", no instance that it may use is sure to hold it; nearest is {_instances(shown)}")
+        line.append(f", does not fit for sure on any allowed instance; the closest is {_instances(shown)}")
     elif sizing.workload.model and sizing.candidates:
         line.append(f", nothing is predicted: {sizing.candidates[0].reason}")
     else:
