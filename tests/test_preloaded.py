@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import preloaded_server
 from cli_runner import Sagefit
 from sagefit.cloud import control, record
 from sagefit.paths import ROOT
+from waiting import wait_until
 
 QUICKSTART = str(ROOT / "jobs" / "quickstart.yaml")
 STARTED = ("-m", "sagefit")
@@ -112,9 +112,7 @@ def forks(server: int) -> list[psutil.Process]:
 
 def command_of(server: int) -> int:
     """The only command."""
-    while not (found := [each for each in forks(server) if each.ppid() != server]):
-        time.sleep(0.05)
-    return found[0].pid
+    return wait_until(lambda: [each for each in forks(server) if each.ppid() != server])[0].pid
 
 
 def test_what_forks_share_is_counted_once(waiting: tuple[subprocess.Popen[bytes], int], tmp_path: Path) -> None:
@@ -133,8 +131,7 @@ def test_whoever_is_gone_takes_the_command_with_it(waiting: tuple[subprocess.Pop
     asking, server = waiting
     command_of(server)
     asking.kill()
-    while forks(server):
-        time.sleep(0.05)
+    wait_until(lambda: not forks(server))
 
 
 def test_a_signal_that_ended_the_command_is_told(waiting: tuple[subprocess.Popen[bytes], int]) -> None:

@@ -11,8 +11,6 @@ import subprocess
 import sys
 import tarfile
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +26,9 @@ from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
 from sagefit.terraform.backend import EMBEDDED_BUCKET
+from waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("e2e")
-
-
-def wait_until(check: Callable[[], Any]) -> Any:
-    """The first true answer of ``check``; fails after a minute of false ones."""
-    end = time.monotonic() + 60
-    while not (answer := check()):
-        assert time.monotonic() < end
-        time.sleep(0.2)
-    return answer
 
 
 def last_run(world: World) -> dict[str, Any]:

@@ -109,7 +109,9 @@ class Ground:
         """A stack that is not there yet."""
         tree = self.trees[backend]
         (tree / "platforms" / f"{name}.tfvars").write_text(f'name = "{name}"\n', encoding="utf-8")
-        return Stack(name, backend, self, Sagefit(self.sagefit.home, CLOUD="local", PYTHONPATH=str(tree / "python")))
+        (temporary := self.sagefit.home.parent / "tmp").mkdir(exist_ok=True)  # of providers that are killed: sockets
+        own = {"PYTHONPATH": str(tree / "python"), "TMPDIR": str(temporary)}
+        return Stack(name, backend, self, Sagefit(self.sagefit.home, CLOUD="local", **own))
 
     def client(self, service: str) -> Any:
         """A boto3 client that passes by the gate."""

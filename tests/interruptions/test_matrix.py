@@ -9,9 +9,7 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import psutil
 import pytest
@@ -19,18 +17,11 @@ import pytest
 from interruptions import matrix
 from interruptions.gate import Held
 from interruptions.ground import LOCAL, WHOLE, Ground, Stack, is_create
+from waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("interruptions")
 _FULL = pytest.mark.full(witness="tests/interruptions/test_matrix.py::test_a_strike[INT-after one-local]")
 _MANY = 5  # creates that have passed
-
-
-def wait_until(check: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60
-    while not (answer := check()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return answer
 
 
 @pytest.mark.parametrize(

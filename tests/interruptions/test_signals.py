@@ -7,10 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +15,9 @@ from interruptions.gate import Held
 from interruptions.ground import LOCAL, WHOLE, Ground, Stack, is_create
 from sagefit import signals
 from sagefit.paths import ROOT
+from waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("interruptions")
-
-
-def wait_until(check: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60
-    while not (answer := check()):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    return answer
 
 
 def is_read(request: str) -> bool:

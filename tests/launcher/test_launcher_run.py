@@ -193,8 +193,7 @@ def test_the_record_is_there_while_the_script_runs(container: Container) -> None
     container.code("train.py", "import time\nprint('started')\ntime.sleep(60)")
     process = container.start()
     assert process.stdout
-    while process.stdout.readline() != "started\n":
-        pass
+    assert "started\n" in iter(process.stdout.readline, "")
     deadline = time.monotonic() + 10
     while not container.report() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -30,7 +30,8 @@ def use(device, allocated, reserved):
 UNTIL_NOTED = """
 import glob, json, os, time
 def until_noted(value):
-    while True:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         for path in glob.glob(os.environ['SAGEFIT_TORCH_PEAKS'] + '/*.json'):
             if str(value) in open(path).read(): return
         time.sleep(0.05)

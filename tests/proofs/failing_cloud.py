@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 from cloud.aws_user import Aws
 from proofs.planned import Planned
 from sagefit.machine.graph import calls, submits
+from waiting import wait_until
 
 # The longest reason there is (API), of a class that leads from each attempt to the next.
 REASON = "CapacityError: Unable to provision requested ML compute capacity. ".ljust(1024, "x")
@@ -84,7 +84,12 @@ def start(aws: Aws, job: str, definition: dict[str, Any]) -> str:
 def ended(aws: Aws, execution: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """How a run ended, and its history."""
     states = aws.client("stepfunctions")
-    while (end := states.describe_execution(executionArn=execution))["status"] == "RUNNING":
-        time.sleep(0.1)
+
+    def end() -> dict[str, Any] | None:
+        found: dict[str, Any] = states.describe_execution(executionArn=execution)
+        return None if found["status"] == "RUNNING" else found
+
+    ended = wait_until(end, 300)
+    assert ended
     pages = states.get_paginator("get_execution_history").paginate(executionArn=execution)
-    return end, [event for page in pages for event in page["events"]]
+    return ended, [event for page in pages for event in page["events"]]

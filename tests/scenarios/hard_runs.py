@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import psutil
 
 from scenarios.conftest import Cloud
+from waiting import wait_until
 
 TROUBLES = ["host_memory", "disk", "shared_memory", "launcher_killed", "interrupted", "hangs"]
 HANGS = TROUBLES.index("hangs")
@@ -32,15 +31,6 @@ def lines(cloud: Cloud, training_job: str) -> list[str]:
     return [event["message"] for event in found if event["message"].startswith(("starts", "step"))]
 
 
-def until(check: Callable[[], Any]) -> Any:
-    """The first true answer of ``check``; fails after a minute of false ones."""
-    end = time.monotonic() + 60
-    while not (answer := check()):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    return answer
-
-
 def process_of(training_job: str, command: str) -> psutil.Process | None:
     """The process of a training job whose command line has a word."""
     for process in psutil.process_iter():
@@ -56,9 +46,9 @@ def hanging(hard: Cloud, number: int) -> str:
     """The name of a run whose first attempt hangs at step 3."""
     name = run_of(HANGS, number)
     hard.start("hard", name)
-    until(lambda: hard.training_jobs(name))
-    until(lambda: process_of(f"{name}-0", "container_init.py"))
-    until(lambda: "step 2 done" in _lines(hard, f"{name}-0"))
+    wait_until(lambda: hard.training_jobs(name))
+    wait_until(lambda: process_of(f"{name}-0", "container_init.py"))
+    wait_until(lambda: "step 2 done" in _lines(hard, f"{name}-0"))
     time.sleep(1.5)  # for its checkpoint to be synchronised
     return name
 

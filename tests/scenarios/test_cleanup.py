@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from scenarios.conftest import Cloud
-from scenarios.hard_runs import hanging, until
+from scenarios.hard_runs import hanging
+from waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
@@ -29,8 +30,8 @@ def test_a_run_that_is_stopped_in_the_console_stops_its_training_job(hard: Cloud
     run = hanging(hard, 5)
     hard.client("stepfunctions").stop_execution(executionArn=f"{STATES}:execution:sagefit-dev-hard:{run}")
     sagemaker = hard.client("sagemaker")
-    until(lambda: sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] == "Stopped")
-    (cleanup,) = until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
+    wait_until(lambda: sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] == "Stopped")
+    (cleanup,) = wait_until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
     assert (cleanup["status"], json.loads(cleanup["input"])) == ("SUCCEEDED", {"run": run, "status": "ABORTED"})
     history = hard.client("stepfunctions").get_execution_history(executionArn=cleanup["executionArn"], maxResults=1000)
     asked = [each["taskScheduledEventDetails"] for each in history["events"] if "taskScheduledEventDetails" in each]
@@ -53,12 +54,12 @@ def test_its_instances_are_given_back_and_those_of_others_are_kept(cloud: Cloud)
     def pool(job: str) -> str:
         return str(sagemaker.describe_training_job(TrainingJobName=job)["WarmPoolStatus"]["Status"])
 
-    until(lambda: (pool(f"{run}-1"), pool(f"other-{run}-1")) == ("Available", "Available"))
+    wait_until(lambda: (pool(f"{run}-1"), pool(f"other-{run}-1")) == ("Available", "Available"))
     execution = cloud.client("stepfunctions").start_execution(
         stateMachineArn=CLEANUP, input=json.dumps({"run": run, "status": "ABORTED"})
     )["executionArn"]
     states = cloud.client("stepfunctions")
-    until(lambda: states.describe_execution(executionArn=execution)["status"] == "SUCCEEDED")
+    wait_until(lambda: states.describe_execution(executionArn=execution)["status"] == "SUCCEEDED")
     assert (pool(f"{run}-1"), pool(f"other-{run}-1")) == ("Terminated", "Available")
 
 
@@ -66,7 +67,7 @@ def test_a_run_that_failed_is_looked_at_once_and_keeps_its_instances(cloud: Clou
     run = "bare-000201-000007"
     cloud.start("bare", run)
     assert cloud.ended("bare", run)["status"] == "FAILED"
-    (cleanup,) = until(lambda: [each for each in cleanups_of(cloud, run) if each["status"] != "RUNNING"])
+    (cleanup,) = wait_until(lambda: [each for each in cleanups_of(cloud, run) if each["status"] != "RUNNING"])
     history = cloud.client("stepfunctions").get_execution_history(executionArn=cleanup["executionArn"], maxResults=1000)
     entered = [
         each["stateEnteredEventDetails"]["name"] for each in history["events"] if "stateEnteredEventDetails" in each
@@ -82,7 +83,7 @@ def test_jobs_that_it_may_not_stop_are_its_failure(hard: Cloud) -> None:
     iam.put_role_policy(RoleName="sagefit-dev_cleanup", PolicyName="company", PolicyDocument=document)
     try:
         hard.client("stepfunctions").stop_execution(executionArn=f"{STATES}:execution:sagefit-dev-hard:{run}")
-        (cleanup,) = until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
+        (cleanup,) = wait_until(lambda: [each for each in cleanups_of(hard, run) if each["status"] != "RUNNING"])
     finally:
         iam.delete_role_policy(RoleName="sagefit-dev_cleanup", PolicyName="company")
     assert (cleanup["status"], cleanup["error"]) == ("FAILED", "Sagefit.StillRunning")

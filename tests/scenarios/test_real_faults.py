@@ -14,7 +14,8 @@ import pytest
 
 from sagefit.paths import ROOT
 from scenarios.conftest import Cloud, record
-from scenarios.hard_runs import TROUBLES, hanging, lines, process_of, run_of, until
+from scenarios.hard_runs import TROUBLES, hanging, lines, process_of, run_of
+from waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
@@ -108,7 +109,7 @@ def test_kill_9_of_the_command_line_leaves_the_run_alone(hard: Cloud, number: in
         name = json.loads(hard.sagefit("runs", job, "--json", "--limit", "1").out)["run"]
     state = json.loads(hard.sagefit("runs", job, "--json", "--limit", "1").out.splitlines()[0])
     assert (state["run"], state["status"]) == (name, "RUNNING")
-    child = until(lambda: process_of(f"{name}-0", "container_init.py"))
+    child = wait_until(lambda: process_of(f"{name}-0", "container_init.py"))
     child.kill()
     done = hard.sagefit("watch", name)
     assert "attempt 0 first" in done.err
