@@ -113,7 +113,14 @@ def test_who_starts_a_log_of_a_machine_is_asked_for_its_delivery() -> None:
 
 
 def test_what_doctor_asks_for_are_calls_of_the_reference(reference: Reference) -> None:  # noqa: F811
-    names = {"partition": "aws", "region": REGION, "account": ACCOUNT, "platform": "dev", "prefix": "sagefit-dev"}
+    names = {
+        "partition": "aws",
+        "region": REGION,
+        "account": ACCOUNT,
+        "platform": "dev",
+        "prefix": "sagefit-dev",
+        "suffix": "",
+    }
     names |= {"job": "digits", "data": "data", "key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"}
     wrong: list[str] = []
     for row in rows():

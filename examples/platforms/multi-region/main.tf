@@ -48,5 +48,5 @@ module "eu" {
 
 output "documents" {
   description = "What jobs need to know, by region."
-  value       = { for platform in [module.us.document, module.eu.document] : platform.region => platform }
+  value       = { us = module.us.document, eu = module.eu.document }
 }
