@@ -26,8 +26,10 @@ NOT_FAST = (
     "acceptance/test_suite.py",
     *("aws/test_ledger.py", "aws/test_permissions.py", "aws/test_policies.py", "cloud/", "consumer/"),
     *("corpus/test_choice_rules.py", "corpus/test_corpus.py::test_the_page_is_up_to_date"),
-    *("docs/test_cloud_page.py", "docs/test_hcl.py", "doctor/"),
-    *("docs/test_shell.py", "e2e/", "examples/", "gitops/", "images/", "interruptions/"),
+    *("docs/test_cloud_page.py", "docs/test_hcl.py", "docs/test_shell.py", "doctor/", "e2e/", "examples/", "gitops/"),
+    *("images/", "interruptions/"),
+    *(f"job/test_{what}.py" for what in ("properties", "refused_early", "refused_modes", "two_rule_books")),
+    "job/test_uploads.py::test_a_platform_allows_folders",
     *(
         f"launcher/test_launcher_{what}.py"
         for what in (
@@ -35,18 +37,16 @@ NOT_FAST = (
             "torchrun",
         )
     ),
-    *("memory/test_accuracy_page.py", "memory/test_trace_torch.py", "mutations/", "plans/", "policies/", "proofs/"),
+    *("memory/test_accuracy_page.py", "memory/test_trace_torch.py", "mutations/", "package/test_locks.py"),
+    *(f"planning/test_render.py::test_{what}" for what in ("terraform", "the_rendered_file_is_formatted")),
+    *("plans/", "policies/", "proofs/"),
     *("review/test_actions.py", "review/test_cli.py", "review/test_corpus.py", "review/test_scan.py"),
-    *("review/test_scope_groups.py", "review/test_secrets.py", "scenarios/", "security/"),
-    *("test_attached_providers.py", "test_distributed_examples.py"),
-    *("test_limits.py", "test_locks.py"),
-    *("test_properties.py", "test_refused_early.py", "test_refused_modes.py", "test_render.py::test_terraform"),
-    *("test_render.py::test_the_rendered_file_is_formatted", "test_second_try.py", "test_terraform.py"),
-    *("test_terraform_door.py", "test_toolchain.py", "test_training_examples.py", "test_two_rule_books.py"),
-    *("test_watch.py", "upgrade/"),
-    "test_uploads.py::test_a_platform_allows_folders",
+    *("review/test_scope_groups.py", "review/test_secrets.py", "running/test_watch.py", "scenarios/", "security/"),
     # Tests of the suite itself, which start sessions of it.
-    *("test_changed.py", "test_levels.py", "test_own_environment.py", "test_preloaded.py", "test_unchanged.py"),
+    *(f"suite/test_{what}.py" for what in ("changed", "levels", "limits", "own_environment", "preloaded")),
+    *("suite/test_second_try.py", "suite/test_unchanged.py"),
+    *(f"terraform/test_{what}.py" for what in ("attached_providers", "terraform", "terraform_door", "toolchain")),
+    "upgrade/",
 )
 _DURATIONS = Path(__file__).with_name("durations.json")
 _SHORT = 2.0  # seconds; what takes less is not kept

@@ -26,7 +26,7 @@ LEFT_OUT = (
     "tests/launcher/test_launcher_failures.py::test_output_that_is_no_text_does_no_harm",
     "tests/launcher/test_launcher_run.py::test_a_run_that_succeeds",
     "tests/launcher/test_launcher_torch.py::test_it_is_no_part_of_the_script_s_own_python",
-    "tests/test_measure_coverage.py::test_a_process_with_an_environment_of_its_own_is_measured",
+    "tests/suite/test_measure_coverage.py::test_a_process_with_an_environment_of_its_own_is_measured",
 )
 # The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
 # with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.

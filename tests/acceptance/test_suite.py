@@ -179,7 +179,7 @@ def test_where_another_cloud_differs_is_told(sagefit: Sagefit, tmp_path: Path) -
     assert "error: 'Sagefit.stopped', and 'Sagefit.other' there" in done.out
 
 
-@pytest.mark.full(witness="tests/test_backend.py")
+@pytest.mark.full(witness="tests/terraform/test_backend.py")
 def test_the_pipelines_role_reaches_the_states_of_a_teams_backend(sagefit: Sagefit, tmp_path: Path) -> None:
     copy_tree(tree := tmp_path / "tree")
     page = (ROOT / "docs/state.md").read_text(encoding="utf-8")

@@ -16,10 +16,10 @@ import yaml_tables
 from aws.bases import BASES, OF_A_JOB, fresh
 from aws.ledger import LEDGER, Asked, rows
 from cloud.aws_user import Aws
+from job.test_two_rule_books import TERRAFORM_ALONE
 from sagefit.paths import ROOT
 from sagefit_cloud.rules import RULES, name_of
 from terraform.runs import test_files as files_of_runs
-from test_two_rule_books import TERRAFORM_ALONE
 
 pytestmark = pytest.mark.xdist_group("ledger")
 ROWS = {row.rule: row for row in rows()}

@@ -19,7 +19,7 @@ from sagefit.paths import ROOT
 
 pytestmark = [
     pytest.mark.xdist_group("e2e"),
-    pytest.mark.full(witness="tests/test_learning.py"),
+    pytest.mark.full(witness="tests/planning/test_learning.py"),
 ]
 
 EXAMPLE = ROOT / "examples" / "quickstart"

@@ -337,7 +337,9 @@ def terraform_succeeds(command: list[str], environment: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.full(witness="tests/test_terraform.py::test_runs_that_expect_a_plan[tests/terraform/job.tftest.hcl]")
+@pytest.mark.full(
+    witness="tests/terraform/test_terraform.py::test_runs_that_expect_a_plan[tests/terraform/job.tftest.hcl]"
+)
 def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
     job = write_job(tmp_path, {"name": "plain"})
     world.sagefit("render", job)
@@ -356,7 +358,9 @@ def test_plain_terraform_applies_a_job(world: World, tmp_path: Path) -> None:
         terraform_succeeds([*terraform, "destroy", "-auto-approve", variables], environment)
 
 
-@pytest.mark.full(witness="tests/test_terraform_door.py::test_the_teams_backend_gets_a_key_of_its_own_for_each_state")
+@pytest.mark.full(
+    witness="tests/terraform/test_terraform_door.py::test_the_teams_backend_gets_a_key_of_its_own_for_each_state"
+)
 def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
     copy_tree(tmp_path / "tree")
     page = (ROOT / "docs/state.md").read_text(encoding="utf-8")
@@ -377,7 +381,7 @@ def test_a_teams_s3_backend_is_used(world: World, tmp_path: Path) -> None:
         s3.delete_bucket(Bucket=EMBEDDED_BUCKET)
 
 
-@pytest.mark.full(witness="tests/test_render.py::test_terraform_reads_back_every_trap")
+@pytest.mark.full(witness="tests/planning/test_render.py::test_terraform_reads_back_every_trap")
 def test_terraform_texts_of_the_user_stay_text(world: World, tmp_path: Path) -> None:
     evil = '${file("/etc/passwd")} %{ if true }x%{ endif }'
     job = write_job(tmp_path, {"name": "evil", "environment": {"EVIL": evil}, "description": evil})

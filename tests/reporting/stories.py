@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from running.test_watch import PLATFORM
 from sagefit.explaining import Explanation, Timeline
 from sagefit.explaining.proposals import Proposal
 from sagefit.explaining.tried import Remedy
@@ -13,7 +14,6 @@ from sagefit.failures import Excerpt, diagnose
 from sagefit.reporting.gathering import Chapter, Story
 from sagefit.running import AttemptRecord, Run, RunRecord
 from sagefit.running.records import StepRecord
-from test_watch import PLATFORM
 
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 LATER = BEGAN + timedelta(minutes=5)

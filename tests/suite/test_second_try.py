@@ -11,9 +11,9 @@ import pytest
 
 import second_try
 
-pytestmark = pytest.mark.of_files("tests/second_try.py", "tests/test_second_try.py", "requirements-dev.lock")
+pytestmark = pytest.mark.of_files("tests/second_try.py", "tests/suite/test_second_try.py", "requirements-dev.lock")
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 CONFTEST = "from second_try import pytest_collectreport, pytest_runtest_logreport, pytest_sessionfinish\n"
 TESTS = """
 import pathlib, pytest
@@ -79,14 +79,14 @@ def test_what_fails_twice_is_red(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
+@pytest.mark.full(witness="tests/suite/test_second_try.py::test_what_fails_twice_is_red")
 def test_more_than_three_unstable_tests_are_red(tmp_path: Path) -> None:
     code, said = judged(tmp_path, ["a", "b", "c", "d"])
     assert code == 1
     assert said[-1] == "red: 1 passed, 4 unstable (more than 3 is red), 0 failed twice"
 
 
-@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
+@pytest.mark.full(witness="tests/suite/test_second_try.py::test_what_fails_twice_is_red")
 @pytest.mark.parametrize("tests", ["import nothing_like_it", "def test_leaves():\n    pytest.exit('enough')\n"])
 def test_a_run_that_did_not_end_is_red(tests: str, tmp_path: Path) -> None:
     code, said = judged(tmp_path, ["a"], tests)
@@ -94,7 +94,7 @@ def test_a_run_that_did_not_end_is_red(tests: str, tmp_path: Path) -> None:
     assert "red: the tests did not run to their end, so there is no second try" in said
 
 
-@pytest.mark.full(witness="tests/test_second_try.py::test_what_fails_twice_is_red")
+@pytest.mark.full(witness="tests/suite/test_second_try.py::test_what_fails_twice_is_red")
 def test_too_many_are_not_tried_again(tmp_path: Path) -> None:
     code, said = judged(tmp_path, [f"n{number}" for number in range(21)])
     assert (code, said) == (1, ["red: 21 tests failed, too many for a second try"])

@@ -15,7 +15,7 @@ import pytest
 from changed import changed_files, listed, steps, users
 from sagefit.paths import ROOT
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 FILES = {
     "python/sagefit/__init__.py": "",
     "python/sagefit/__main__.py": "from sagefit.cli import main\n",

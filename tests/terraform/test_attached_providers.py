@@ -21,7 +21,7 @@ from terraform import attached
 pytestmark = [
     pytest.mark.xdist_group("attached"),
     pytest.mark.of_files(
-        "tests/terraform/*attached*.py", "tests/terraform/in_path.py", "tests/test_attached_providers.py"
+        "tests/terraform/*attached*.py", "tests/terraform/in_path.py", "tests/terraform/test_attached_providers.py"
     ),
 ]
 

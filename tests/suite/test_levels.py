@@ -35,7 +35,7 @@ def run(folder: Path, tests: str, *options: str) -> str:
     """What a session of its own says."""
     (folder / "conftest.py").write_text('pytest_plugins = ["levels", "terraform_starts"]\n')
     (folder / "test_small.py").write_text(tests)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "200"}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "COLUMNS": "200"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:timeout", "-ra", *options]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr

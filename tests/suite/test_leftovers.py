@@ -18,11 +18,11 @@ import leftovers
 import second_try
 
 pytestmark = pytest.mark.of_files(
-    *(f"tests/{name}.py" for name in ("leftovers", "limits", "preloaded", "second_try", "test_leftovers")),
+    *(f"tests/{name}.py" for name in ("leftovers", "limits", "preloaded", "second_try", "suite/test_leftovers")),
     "requirements-dev.lock",
 )
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 PROC = Path("/proc/self/io").exists()
 CONFTEST = """
 from second_try import pytest_collectreport, pytest_runtest_logreport, pytest_sessionfinish

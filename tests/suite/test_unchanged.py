@@ -14,7 +14,7 @@ from sagefit.paths import ROOT
 from unchanged import digest, files
 
 pytestmark = pytest.mark.of_files(
-    "tests/unchanged.py", "tests/levels.py", "tests/test_unchanged.py", "requirements-dev.lock"
+    "tests/unchanged.py", "tests/levels.py", "tests/suite/test_unchanged.py", "requirements-dev.lock"
 )
 
 TESTS = """
@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def run(folder: Path, *options: str) -> str:
     """The closing line of a session of its own."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTEST_XDIST_WORKER", None)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:timeout", *options]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

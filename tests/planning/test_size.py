@@ -21,6 +21,7 @@ from rich.text import Text
 
 from cli_runner import Done, Sagefit
 from job_files import AUTO, auto_job, write_job
+from planning.test_attempts import HUGE, jobs
 from sagefit import signals
 from sagefit.catalog import instances, price
 from sagefit.errors import DOES_NOT_FIT, DONE, INVALID
@@ -29,7 +30,6 @@ from sagefit.paths import ROOT
 from sagefit.planning import JobPlan
 from sagefit.size import as_json, size_job, view
 from sagefit.size.view import ROWS, around, page
-from test_attempts import HUGE, jobs
 
 REGION = "us-east-1"
 NUMBER = {"type": "number", "minimum": 0}

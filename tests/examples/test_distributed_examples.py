@@ -23,7 +23,8 @@ from torch_environment import torch_python
 EXAMPLES = ROOT / "examples"
 DIGITS = EXAMPLES / "quickstart" / "data"
 OF_FILES = pytest.mark.of_files(
-    "examples/**/*.py", "examples/quickstart/data", "python/sagefit/cloud/images", "tests/test_distributed_examples.py"
+    *("examples/**/*.py", "examples/quickstart/data"),
+    *("python/sagefit/cloud/images", "tests/examples/test_distributed_examples.py"),
 )
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 #: Without a buffer, as in SageMaker's images.
@@ -77,7 +78,9 @@ def test_two_ranks_learn_as_one_with_the_same_batch(tmp_path: Path) -> None:
     assert losses(resumed)[0] < losses(together)[1]
 
 
-@pytest.mark.full(witness="tests/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch")
+@pytest.mark.full(
+    witness="tests/examples/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch"
+)
 def test_fsdp_keeps_a_part_on_each_rank_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     small = ("--width", "64", "--layers", "2")
     said = ranks(2, "fsdp", tmp_path, *small, "--steps", "2", "--save_steps", "1")
@@ -122,7 +125,9 @@ def test_fsdp_refuses_a_checkpoint_that_calls_a_function(tmp_path: Path) -> None
     assert (tmp_path / "ran").exists()  # it was a trap
 
 
-@pytest.mark.full(witness="tests/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch")
+@pytest.mark.full(
+    witness="tests/examples/test_distributed_examples.py::test_two_ranks_learn_as_one_with_the_same_batch"
+)
 def test_a_layer_split_over_two_ranks_computes_what_a_whole_one_does(tmp_path: Path) -> None:
     small = ("--width", "128", "--layers", "2", "--steps", "3")
     alone = ranks(1, "model-parallel", tmp_path / "one", *small)

@@ -30,14 +30,14 @@ OF_FILES = pytest.mark.of_files(
         "python/sagefit/cloud/images",
         "python/sagefit/environments.py",
         "requirements-checkov.lock",
-        "tests/test_locks.py",
+        "tests/package/test_locks.py",
     )
 )
 
 
 def level(name: str) -> list[pytest.MarkDecorator]:
     """Locks are installed alike; the smallest stands for the others."""
-    witness = f"tests/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]"
+    witness = f"tests/package/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]"
     return [] if name == SMALLEST else [pytest.mark.full(witness=witness)]
 
 
@@ -163,7 +163,7 @@ def test_a_build_that_is_another_than_the_locked_one_is_not_installed(
     assert not list(environments.packages(tmp_path / "made").glob("part*"))
 
 
-@pytest.mark.full(witness=f"tests/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]")
+@pytest.mark.full(witness=f"tests/package/test_locks.py::test_an_environment_holds_what_its_locks_list[{SMALLEST}]")
 @pytest.mark.parametrize(
     ("stamp", "lock", "own"),
     [(".installed", OWN_LOCKS[0], {"sagefit"}), (".dev", OWN_LOCKS[1], set())],

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given, settings
 
 from job_files import auto_job
+from planning.test_attempts import jobs
 from sagefit.job import Job
 from sagefit.memory import Workload
 from sagefit.planning import JobPlan
@@ -19,7 +20,6 @@ from sagefit.planning.frontier import CHANGING, KEEPING, MOST, WORTH, ways
 from sagefit.planning.market import choices
 from sagefit.size import as_json, size_job
 from sagefit.size.view import page
-from test_attempts import jobs
 
 REGION = "us-east-1"
 LLAMA = """

@@ -17,6 +17,7 @@ from moto import mock_aws
 from rich.console import Console
 
 from job_files import auto_job
+from running.test_watch import RUN
 from sagefit.failures import REMEDIES, REMEDIES_OF_PATTERN, decided, diagnose, table
 from sagefit.memory.peaks import Record
 from sagefit.planning import JobPlan
@@ -26,7 +27,6 @@ from sagefit.running.names import attempt_index
 from sagefit.running.peaks import record_of
 from sagefit.target import Target
 from sagefit_launcher import vocabulary
-from test_watch import RUN
 
 GIB = 1024**3
 OUTPUT = "s3://outputs/jobs/tune/tune-261121-120000-0/output"

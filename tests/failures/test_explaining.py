@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from job_files import AUTO, write_job
+from running.test_watch import PLATFORM
 from sagefit.errors import SagefitError
 from sagefit.explaining.applying import apply
 from sagefit.explaining.explanation import Explanation
@@ -24,7 +25,6 @@ from sagefit.memory.code_digest import code_digest
 from sagefit.memory.peaks import Record, load
 from sagefit.planning import JobPlan
 from sagefit.running.records import AttemptRecord, StepRecord
-from test_watch import PLATFORM
 
 GIB = 1024**3
 ONE: dict[str, Any] = {"attempts": [{"name": "main"}]}

@@ -12,12 +12,12 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from job_files import write_job
+from running.test_watch import PLATFORM as ONE
 from sagefit.errors import SagefitError
 from sagefit.job import load_job
 from sagefit.machine import Definition
 from sagefit.planning import plan
 from sagefit.running import AttemptRecord, Run, clients, ledger, resuming
-from test_watch import PLATFORM as ONE
 
 BUCKET = "checkpoints"
 PLATFORM = ONE.model_copy(update={"buckets": ONE.buckets.model_copy(update={"checkpoints": BUCKET})})

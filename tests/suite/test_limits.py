@@ -12,7 +12,7 @@ import pytest
 
 import limits
 
-pytestmark = pytest.mark.of_files("tests/limits.py", "tests/test_limits.py", "requirements-dev.lock")
+pytestmark = pytest.mark.of_files("tests/limits.py", "tests/suite/test_limits.py", "requirements-dev.lock")
 
 CONFTEST = """
 import limits
@@ -66,7 +66,7 @@ def run(folder: Path, tests: str, *options: str, grace: float = limits.GRACE) ->
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
         cwd=folder,
-        env=kept | {"PYTHONPATH": str(Path(__file__).parent)},
+        env=kept | {"PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=300,
@@ -86,7 +86,7 @@ def may_look() -> bool:
         pytest.param(
             "0",
             marks=pytest.mark.full(
-                witness="tests/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]"
+                witness="tests/suite/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]"
             ),
         ),
     ],
@@ -105,7 +105,9 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
     assert not [line for line in command_lines if str(tmp_path) in line]
 
 
-@pytest.mark.full(witness="tests/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]")
+@pytest.mark.full(
+    witness="tests/suite/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes[1]"
+)
 def test_a_test_that_hears_no_signal_is_ended_with_its_worker(tmp_path: Path) -> None:
     done = run(tmp_path, DEAF, "-n", "1", grace=1)
     assert done.returncode == 1

@@ -21,7 +21,8 @@ from torch_environment import torch_python
 
 EXAMPLES = ROOT / "examples"
 OF_FILES = pytest.mark.of_files(
-    "examples/**/*.py", "examples/data/handbook", "python/sagefit/cloud/images", "tests/test_training_examples.py"
+    *("examples/**/*.py", "examples/data/handbook"),
+    *("python/sagefit/cloud/images", "tests/examples/test_training_examples.py"),
 )
 SMALL = ["--layers", "1", "--hidden_size", "32", "--max_seq_length", "128"]
 

@@ -16,7 +16,7 @@ import pytest
 import own_environment
 from sagefit.cloud.aws_environment import NO_FILES
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 CONFTEST = "import own_environment\nown_environment.settle()\n"
 FOUND = """
 import json, locale, os, signal, sys, time
