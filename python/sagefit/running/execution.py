@@ -100,6 +100,8 @@ def _executions(job: str, platform: Platform, options: dict[str, Any]) -> list[E
 def stop(run: Run) -> list[str]:
     """Stop the execution, then the job it left running; returns the names of the stopped jobs.
 
+    Raises SagefitError for a run that is over, or not there.
+
     The order matters: a state machine that still runs would treat a stopped training job as ended and continue. What
     runs is asked before and after: a job may be created meanwhile, and the platform, which stops jobs of ended runs
     too, may be quicker.

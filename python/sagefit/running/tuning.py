@@ -16,6 +16,10 @@ MOST_READ = 30
 """How many trials are read in detail: the best, the newest failures, then the newest of the rest."""
 _NOT_OF_THE_SCRIPT = ("sagemaker_", "_tuning_objective_metric")
 _ENDED = ("Completed", "Failed", "Stopped")
+_OF_THE_FULLEST = (
+    *("index", "name", "instance_type", "instance_count", "spot", "groups", "code", "output"),
+    *("host_peak_gib", "gpu_peak_gib", "host_limit_gib", "gpu_limit_gib", "predicted_gpu_gib", "predicted_host_gib"),
+)
 
 
 def searched(name: str, training_job: str, region: str) -> AttemptRecord:
@@ -23,8 +27,9 @@ def searched(name: str, training_job: str, region: str) -> AttemptRecord:
 
     ``training_job`` is one of its trials. It is read when the tuning job's own list is late and still empty.
 
-    Peak, output and hyperparameters come from the trial that used most memory, metrics and model from the best trial.
-    A search that failed has the failure of its newest failed trial.
+    Hardware, peaks, code, output and hyperparameters come from the trial that used most memory; metrics, model and what
+    its GPUs waited for from the best trial; interruptions are those of all. A search that failed has the failure of its
+    newest failed trial, with what that one's memory and disk show. No trial's work is lost to the search.
     """
     job: dict[str, Any] = dict(sagemaker().describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name))
     trials = list(_trials(name))
@@ -36,24 +41,15 @@ def searched(name: str, training_job: str, region: str) -> AttemptRecord:
     ]
     shown = shown or [read_training_job(training_job, region)]
     fullest = max(shown, key=lambda record: (record.gpu_peak_gib or 0.0, record.host_peak_gib or 0.0))
-    record = replace(
-        fullest,
+    record = AttemptRecord(
+        **_fields(fullest, *_OF_THE_FULLEST),
         training_job=name,
         status=status,
-        outcome="",
-        diagnosis=None,
-        routed_by="",
-        metrics={},
-        model="",
-        failure_reason="",
-        billable_seconds=None,
-        usd=None,
-        estimated_usd=None,
         hyperparameters={k: v for k, v in fullest.hyperparameters.items() if not k.startswith(_NOT_OF_THE_SCRIPT)},
         search=search,
+        interruptions=sum(each.interruptions for each in shown),
         created=job["CreationTime"],
         ended=job.get("HyperParameterTuningEndTime"),
-        start_seconds=None,
     )
     if not over:
         return record
@@ -68,19 +64,19 @@ def _judged(record: AttemptRecord, shown: list[AttemptRecord], job: dict[str, An
         won = next((each for each in shown if each.training_job == best), None)
         if won is None:  # the list is behind
             return replace(record, outcome="completed")
-        return replace(record, outcome=won.outcome or "completed", metrics=won.metrics, model=won.model)
+        return replace(
+            record, **_fields(won, "metrics", "model", "model_is_empty", "idle"), outcome=won.outcome or "completed"
+        )
     failed = [each for each in shown if each.status == "Failed"]
     if status == "Stopped" or not failed:
         diagnosis = diagnose(reason or None, secondary_status=status)
         return replace(record, outcome=diagnosis.failure_class, diagnosis=diagnosis, failure_reason=reason)
-    newest = failed[0]
-    return replace(
-        record,
-        outcome=newest.outcome,
-        diagnosis=newest.diagnosis,
-        routed_by=newest.routed_by,
-        failure_reason=newest.failure_reason,
-    )
+    told = ("outcome", "diagnosis", "routed_by", "failure_reason", "growth", "filled_disk")
+    return replace(record, **_fields(failed[0], *told))
+
+
+def _fields(record: AttemptRecord, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _bill(
