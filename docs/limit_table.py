@@ -9,9 +9,9 @@ _HEAD = """# Limits
 <!-- made from modules/training-job/limits.json by make docs -->
 
 How large a field of a job file may be, and which letters it may have. A field that has more is refused with its line
-before Terraform starts, and by `modules/training-job` for those who use it alone. `*` stands for every entry of a list
-and every name of a mapping, `value` for what stands under the name. The other side of a limit, such as what Sagefit
-itself uses of it, stands in the source.
+before Terraform starts, and by `modules/training-job` for those who use it alone. In a field's name `*` means every
+entry of a list and every name of a mapping, and `value` means the value under the name. The column `source` also says
+how much of a limit Sagefit itself uses.
 
 | field | of the module | | least | most | letters | source |
 |---|---|---|---|---|---|---|
