@@ -58,6 +58,8 @@ module "buckets" {
       versioning    = bucket.versioning
       retention     = lookup(var.buckets.retention, key, key == "checkpoints" ? local._of_checkpoints : null)
       access_log    = var.buckets.access_log
+
+      unfinished_upload_days = var.unfinished_upload_days
     }
   }
 }
@@ -80,7 +82,7 @@ module "role" {
   managed_policy_arns      = var.execution_role.managed_policy_arns
   network                  = { subnet_ids = var.network.subnet_ids, security_group_ids = var.network.security_group_ids }
   permissions_boundary_arn = var.permissions_boundary_arn
-  repository_arns          = concat([module.repository.arn], local._framework_repository_arns, tolist(var.execution_role.repository_arns))
+  repository_arns          = concat([module.repository.arn], local._framework_repository_arns, var.execution_role.repository_arns)
   buckets = merge(
     {
       for key, bucket in local._buckets : key => {
@@ -228,8 +230,10 @@ locals {
     { for field, value in { upload_folders = sort(var.upload_folders) } : field => value if length(value) > 0 },
     { for suffix in [local.context.global_suffix] : "global_suffix" => suffix if suffix != "" },
     { for arns in [module.role.job_policy_arns] : "job_policy_arns" => arns if var.execution_role.per_job },
-    { for shared in [local._shared_data] : "shared_data" => shared if var.execution_role.per_job && length(shared) > 0 },
+    # Whether there is any is asked of the variables: the name of a bucket that is being made no plan knows.
+    { for shared in [local._shared_data] : "shared_data" => shared if var.execution_role.per_job && local._shares_data },
   )
+  _shares_data = length(var.buckets.extra) + length(var.execution_role.buckets) > 0
 
   # "bucket/prefix" of what jobs may use besides the platform's own three buckets.
   _shared_data = merge(

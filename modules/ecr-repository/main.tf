@@ -50,6 +50,13 @@ resource "aws_ecr_repository" "this" {
   image_scanning_configuration {
     scan_on_push = true
   }
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local.arn
+      error_message = "context: the ARN of the repository is ${self.arn}, and policies name ${local.arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_ecr_lifecycle_policy" "this" {

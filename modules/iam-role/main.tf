@@ -118,7 +118,7 @@ locals {
           "ecr:BatchGetImage",
           "ecr:GetDownloadUrlForLayer",
         ]
-        Resource = sort(var.repository_arns)
+        Resource = sort(distinct(var.repository_arns))
       },
     ] : statement if length(var.repository_arns) > 0
   ]
@@ -233,6 +233,9 @@ locals {
 
   _policy_path  = "/sagefit/"
   _policy_names = { for name in keys(local.job_policies) : name => "${var.context.prefix}-${name}${var.context.global_suffix}" }
+  _policy_arns = {
+    for name, full in local._policy_names : name => "arn:${var.context.partition}:iam::${var.context.account_id}:policy${local._policy_path}${full}"
+  }
   # White space does not count, and there is none.
   _policy_sizes = { for name, statements in local.job_policies : name => length(jsonencode({ Version = "2012-10-17", Statement = statements })) }
 }
@@ -251,6 +254,11 @@ resource "aws_iam_policy" "jobs" {
       condition     = local._policy_sizes[each.key] <= 6144
       error_message = "The policy for the jobs' roles has ${local._policy_sizes[each.key]} characters and may have 6144 (IAM). Name fewer repository_arns, subnets or security groups, or set job_policies to false."
     }
+
+    postcondition {
+      condition     = self.arn == local._policy_arns[each.key]
+      error_message = "context: the ARN of the policy is ${self.arn}, and roles name ${local._policy_arns[each.key]}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
   }
 }
 
@@ -260,6 +268,13 @@ resource "aws_iam_role" "this" {
   assume_role_policy   = jsonencode(local.trust_policy)
   permissions_boundary = var.permissions_boundary_arn
   tags                 = var.context.tags
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local.arn
+      error_message = "context: the ARN of the role is ${self.arn}, and policies name ${local.arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "this" {

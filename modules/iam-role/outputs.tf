@@ -6,11 +6,8 @@ output "arn" {
 
 output "job_policy_arns" {
   description = "Policies for the roles of single jobs, by name, known at plan: all that this role has but its buckets, and the managed ones. Null without `job_policies`."
-  value = !var.job_policies ? null : merge(
-    { for name in keys(local.job_policies) : name => "arn:${var.context.partition}:iam::${var.context.account_id}:policy${local._policy_path}${local._policy_names[name]}" },
-    var.managed_policy_arns,
-  )
-  depends_on = [aws_iam_policy.jobs]
+  value       = !var.job_policies ? null : merge(local._policy_arns, var.managed_policy_arns)
+  depends_on  = [aws_iam_policy.jobs]
 }
 
 output "name" {

@@ -152,8 +152,8 @@ variable "permissions_boundary_arn" {
 }
 
 variable "repository_arns" {
-  description = "ECR repositories whose images the jobs may pull. A wildcard in the repository name is allowed, one in the account is not."
-  type        = set(string)
+  description = "ECR repositories whose images the jobs may pull. A wildcard in the repository name is allowed, one in the account is not. A list, so that its length is known when an ARN is not."
+  type        = list(string)
   default     = []
   nullable    = false
 

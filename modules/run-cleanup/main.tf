@@ -237,6 +237,7 @@ locals {
     )
   }
 
+  _role_arns  = { for role, full in local._role_names : role => "${local._arn.roles}${full}" }
   _role_names = { for role in [local.name, "${local.name}-start"] : role => "${role}${var.context.global_suffix}" }
 
   # Whoever may assume a role: the service, for the one thing that has it.
@@ -285,6 +286,13 @@ resource "aws_iam_role" "this" {
       }
     }]
   })
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._role_arns[each.key]
+      error_message = "context: the ARN of the role is ${self.arn}, and policies name ${local._role_arns[each.key]}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "this" {
@@ -300,11 +308,18 @@ resource "aws_sfn_state_machine" "cleanup" {
   #checkov:skip=CKV_AWS_285:Its history, which Step Functions keeps for 90 days, says all that a log would
 
   name       = local.name
-  role_arn   = "${local._arn.roles}${local._role_names[local.name]}"
+  role_arn   = local._role_arns[local.name]
   definition = jsonencode(local.definition)
   tags       = var.context.tags
 
   depends_on = [aws_iam_role_policy.this]
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._arn.machine
+      error_message = "context: the ARN of the state machine is ${self.arn}, and policies name ${local._arn.machine}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_cloudwatch_event_rule" "this" {
@@ -320,13 +335,20 @@ resource "aws_cloudwatch_event_rule" "this" {
       status          = ["ABORTED", "FAILED", "TIMED_OUT"]
     }
   })
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._arn.events
+      error_message = "context: the ARN of the rule is ${self.arn}, and policies name ${local._arn.events}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_cloudwatch_event_target" "this" {
   rule      = aws_cloudwatch_event_rule.this.name
   target_id = "cleanup"
   arn       = local._arn.machine
-  role_arn  = "${local._arn.roles}${local._role_names["${local.name}-start"]}"
+  role_arn  = local._role_arns["${local.name}-start"]
 
   input_transformer {
     input_paths = {

@@ -61,6 +61,11 @@ data "aws_region" "this" {
 data "aws_caller_identity" "this" {
   lifecycle {
     postcondition {
+      condition     = split(":", self.arn)[1] == var.context.partition
+      error_message = "context.partition: is ${var.context.partition}, and this module's provider works in ${split(":", self.arn)[1]}. Pass the provider of that partition (providers = { aws = aws.ALIAS }), or the context of this one."
+    }
+
+    postcondition {
       condition     = self.account_id == var.context.account_id
       error_message = "context.account_id: is ${var.context.account_id}, and this module's provider works in account ${self.account_id}. Pass the provider of that account (providers = { aws = aws.ALIAS }), or the context of this one."
     }

@@ -136,6 +136,13 @@ resource "aws_iam_role" "execution" {
       }
     }]
   })
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local.execution_role_arn
+      error_message = "platform: the ARN of the job's role is ${self.arn}, and policies name ${local.execution_role_arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "execution" {

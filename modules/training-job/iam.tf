@@ -134,6 +134,13 @@ resource "aws_iam_role" "state_machine" {
       }
     }]
   })
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._state_machine_role
+      error_message = "platform: the ARN of the state machine's role is ${self.arn}, and policies name ${local._state_machine_role}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "state_machine" {

@@ -38,4 +38,11 @@ resource "aws_cloudwatch_log_group" "runs" {
   retention_in_days = var.platform.log_retention_days
   kms_key_id        = var.platform.kms_key_arn
   tags              = local.tags
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._log_group_arn
+      error_message = "platform: the ARN of the log group is ${self.arn}, and policies name ${local._log_group_arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }

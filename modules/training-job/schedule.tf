@@ -64,6 +64,13 @@ resource "aws_iam_role" "schedule" {
       }
     }]
   })
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local._scheduler_role
+      error_message = "platform: the ARN of the schedule's role is ${self.arn}, and policies name ${local._scheduler_role}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "schedule" {

@@ -30,6 +30,16 @@ resource "aws_sfn_state_machine" "this" {
   # Rules that need files, tables or several variables at once. Those of a
   # single variable are its validations.
   lifecycle {
+    postcondition {
+      condition     = self.arn == local.state_machine_arn
+      error_message = "platform: the ARN of the state machine is ${self.arn}, and policies name ${local.state_machine_arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+
+    precondition {
+      condition     = split(":", data.aws_caller_identity.this.arn)[1] == var.platform.partition
+      error_message = "platform.partition: is ${var.platform.partition}, and the job's provider works in ${split(":", data.aws_caller_identity.this.arn)[1]}. Pass the provider of that partition (providers = { aws = aws.ALIAS }), or the document of a platform there."
+    }
+
     precondition {
       condition     = data.aws_region.this.id == var.platform.region
       error_message = "platform.region: is ${var.platform.region}, and the job's provider works in ${data.aws_region.this.id}. Pass the provider of that Region (providers = { aws = aws.ALIAS }), or the document of a platform there."

@@ -55,10 +55,8 @@ _DOCUMENT = {
 
 _MOCKED = f"""
 mock_provider "aws" {{
-  override_during = plan
-
   mock_data "aws_caller_identity" {{
-    defaults = {{ account_id = "{ACCOUNT}" }}
+    defaults = {{ account_id = "{ACCOUNT}", arn = "arn:aws:iam::{ACCOUNT}:root" }}
   }}
   mock_data "aws_partition" {{
     defaults = {{ partition = "aws", dns_suffix = "amazonaws.com" }}
@@ -70,13 +68,16 @@ mock_provider "aws" {{
     defaults = {{ insecure_value = {json.dumps(json.dumps(_DOCUMENT))} }}
   }}
   mock_resource "aws_kms_key" {{
-    defaults = {{ arn = "{_KEY}" }}
+    override_during = plan
+    defaults        = {{ arn = "{_KEY}" }}
   }}
   mock_resource "aws_security_group" {{
-    defaults = {{ id = "sg-0aaaaaaaaaaaaaaaa" }}
+    override_during = plan
+    defaults        = {{ id = "sg-0aaaaaaaaaaaaaaaa" }}
   }}
   mock_resource "aws_subnet" {{
-    defaults = {{ id = "subnet-0aaaaaaaaaaaaaaaa" }}
+    override_during = plan
+    defaults        = {{ id = "subnet-0aaaaaaaaaaaaaaaa" }}
   }}
 }}
 

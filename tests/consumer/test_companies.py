@@ -1,4 +1,4 @@
-"""A company with two regions in one root: a provider that is forgotten is refused, and one name does for both.
+"""A company with two regions in one root: a provider of another place is refused, and one name does for both.
 
 That a root with a key of its own and many tags applies is shown in ``tests/gitops/test_under_the_roles.py``.
 """
@@ -51,11 +51,30 @@ module "job" {
   code     = { source_dir = "code", entry_point = "train.py" }
   attempts = [{ name = "first", instance_type = "ml.m5.large" }]
 }
+
+module "foreign" {
+  source    = "../sagefit/modules/training-job"
+  providers = { aws = aws.eu }
+
+  name     = "digits"
+  platform = merge(module.platform.document, { account_id = "210987654321", partition = "aws-cn" })
+  image    = { framework = "sklearn", version = "1.2-1" }
+  code     = { source_dir = "code", entry_point = "train.py" }
+  attempts = [{ name = "first", instance_type = "ml.m5.large" }]
+}
+
+module "buckets" {
+  source    = "../sagefit/modules/s3-buckets"
+  providers = { aws = aws.eu }
+
+  context = { partition = "aws-cn", region = "eu-central-1", account_id = "210987654321", prefix = "other" }
+  buckets = { data = {} }
+}
 """
 
 
-def test_a_provider_that_is_forgotten_is_refused_at_plan(tmp_path: Path) -> None:
-    """The job would be made in another region than its platform, with ARNs of things that are not there."""
+def test_a_provider_of_another_place_is_refused_at_plan(tmp_path: Path) -> None:
+    """What is made elsewhere than its names say would hold ARNs of things that are not there."""
     (tmp_path / "sagefit").mkdir()
     copy_tree(tmp_path / "sagefit")
     root = tmp_path / "root"
@@ -68,7 +87,11 @@ def test_a_provider_that_is_forgotten_is_refused_at_plan(tmp_path: Path) -> None
     assert refused.returncode == 1
     said = " ".join(refused.stderr.replace("│", " ").split())
     assert "platform.region: is eu-central-1, and the job's provider works in us-east-1." in said
-    assert "providers = { aws = aws.ALIAS }" in said
+    assert "platform.account_id: is 210987654321, and the job's provider works in account 123456789012." in said
+    assert "platform.partition: is aws-cn, and the job's provider works in aws." in said
+    assert "context.account_id: is 210987654321, and this module's provider works in account 123456789012." in said
+    assert "context.partition: is aws-cn, and this module's provider works in aws." in said
+    assert said.count("providers = { aws = aws.ALIAS }") == 5
 
 
 _PROVIDERS = _ROOT.partition('module "platform"')[0]
@@ -80,7 +103,9 @@ module "{region}" {{
   name            = "vision"
   regional_names  = true
   buckets         = {{ force_destroy = true }}
-  checkpoint_days = 0 # the rule takes a minute
+  # Rules of buckets take a minute.
+  checkpoint_days        = 0
+  unfinished_upload_days = 0
 }}
 
 module "{region}_job" {{

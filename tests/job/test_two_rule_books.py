@@ -56,6 +56,7 @@ PLACES = {
 }
 _PLATFORM = "it is the platform's document that is wrong, which Sagefit reads when it is fetched"
 _PROVIDER = "Sagefit's own root has one provider, which reads the platform's document where it works"
+_ARN = "what AWS calls a resource is known when Terraform has made it"
 _WARNING = "a warning, which ends no plan"
 TERRAFORM_ALONE = {
     "channel_has_one_source": "a job file has one uri for S3 and for local data",
@@ -64,6 +65,12 @@ TERRAFORM_ALONE = {
     "platform_role_arn_pattern": _PLATFORM,
     "the_provider_works_in_the_platforms_region": _PROVIDER,
     "the_provider_works_in_the_platforms_account": _PROVIDER,
+    "the_provider_works_in_the_platforms_partition": _PROVIDER,
+    "policies_name_the_arn_of_the_state_machine": _ARN,
+    "policies_name_the_arn_of_the_log_group": _ARN,
+    "policies_name_the_arn_of_the_machines_role": _ARN,
+    "policies_name_the_arn_of_the_jobs_role": _ARN,
+    "policies_name_the_arn_of_the_schedules_role": _ARN,
     "policy_of_the_role_fits_iam": "how long a policy is, is known when Terraform has written it",
     "runtime_above_the_default_quota": _WARNING,
     "pending_limit_on_a_cpu_instance": _WARNING,

@@ -88,7 +88,7 @@ module "%s" {
 _TEST = f"""
 mock_provider "aws" {{
   mock_data "aws_caller_identity" {{
-    defaults = {{ account_id = "{ACCOUNT}" }}
+    defaults = {{ account_id = "{ACCOUNT}", arn = "arn:aws:iam::{ACCOUNT}:root" }}
   }}
   mock_data "aws_partition" {{
     defaults = {{ partition = "aws", dns_suffix = "amazonaws.com" }}

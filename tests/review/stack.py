@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -47,6 +48,19 @@ provider "aws" {{
 }}
 """
 
+
+# Those of the types that compare their own with the one that policies name.
+_PLACE = f"{REGION}:{ACCOUNT}"
+_ARNS = {
+    "aws_cloudwatch_event_rule": f"arn:aws:events:{_PLACE}:rule/{{name}}",
+    "aws_cloudwatch_log_group": f"arn:aws:logs:{_PLACE}:log-group:{{name}}",
+    "aws_ecr_repository": f"arn:aws:ecr:{_PLACE}:repository/{{name}}",
+    "aws_iam_policy": f"arn:aws:iam::{ACCOUNT}:policy{{path}}{{name}}",
+    "aws_iam_role": f"arn:aws:iam::{ACCOUNT}:role{{path}}{{name}}",
+    "aws_s3_bucket": "arn:aws:s3:::{bucket}",
+    "aws_sfn_state_machine": f"arn:aws:states:{_PLACE}:stateMachine:{{name}}",
+    "aws_sns_topic": f"arn:aws:sns:{_PLACE}:{{name}}",
+}
 
 _IDENTITY = f"""
 <GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
@@ -179,7 +193,10 @@ def _filled(resource: dict[str, Any]) -> dict[str, Any]:
     service = kind.removeprefix("aws_").split("_")[0]
     own = {"id": values.get("bucket") or values.get("name") or f"{service}-{name}"}
     if resource["provider_name"].endswith("/aws"):
-        own["arn"] = f"arn:aws:{service}:{REGION}:{ACCOUNT}:{name}"
+        shape = _ARNS.get(kind, f"arn:aws:{service}:{_PLACE}:{name}")
+        own["arn"] = shape.format_map(
+            defaultdict(str, {key: value for key, value in values.items() if value is not None})
+        )
     if kind == "aws_instance":  # sets that AWS leaves empty
         own |= {"ipv6_addresses": [], "security_groups": []}
     if kind == "terraform_data":  # attributes of any type carry their type with them

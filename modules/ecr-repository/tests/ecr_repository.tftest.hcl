@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -58,6 +58,11 @@ run "china_has_its_own_domain" {
     values = { id = "cn-north-1" }
   }
 
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
+  }
+
   variables {
     context = { partition = "aws-cn", region = "cn-north-1", account_id = "123456789012", prefix = "sagefit-test" }
     name    = "vision"
@@ -75,6 +80,11 @@ run "the_sovereign_cloud_has_its_own_domain" {
   override_data {
     target = data.aws_region.this
     values = { id = "eusc-de-east-1" }
+  }
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-eusc:iam::123456789012:root" }
   }
 
   variables {
@@ -293,8 +303,31 @@ run "the_provider_works_in_the_account_of_the_context" {
 
   override_data {
     target = data.aws_caller_identity.this
-    values = { account_id = "210987654321" }
+    values = { account_id = "210987654321", arn = "arn:aws:iam::210987654321:root" }
   }
 
   expect_failures = [data.aws_caller_identity.this]
+}
+
+run "the_provider_works_in_the_partition_of_the_context" {
+  command = plan
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
+  }
+
+  expect_failures = [data.aws_caller_identity.this]
+}
+
+run "policies_name_the_arn_of_the_repository" {
+  command = plan
+
+  override_resource {
+    target          = aws_ecr_repository.this
+    override_during = plan
+    values          = { arn = "arn:aws-cn:ecr:eu-west-1:123456789012:repository/sagefit-test" }
+  }
+
+  expect_failures = [aws_ecr_repository.this]
 }

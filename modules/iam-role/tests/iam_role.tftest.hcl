@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -318,6 +318,11 @@ run "other_partitions_keep_their_arns" {
     values = { id = "cn-north-1" }
   }
 
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
+  }
+
   variables {
     context = { partition = "aws-cn", region = "cn-north-1", account_id = "123456789012", prefix = "sagefit-test" }
     buckets = { data = { name = "bucket-data" } }
@@ -541,4 +546,32 @@ run "repository_is_an_arn_with_an_account" {
   }
 
   expect_failures = [var.repository_arns]
+}
+
+run "policies_name_the_arn_of_the_role" {
+  command = plan
+
+  override_resource {
+    target          = aws_iam_role.this
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:role/sagefit-test-execution" }
+  }
+
+  expect_failures = [aws_iam_role.this]
+}
+
+run "roles_name_the_arn_of_the_policy" {
+  command = plan
+
+  variables {
+    job_policies = true
+  }
+
+  override_resource {
+    target          = aws_iam_policy.jobs["jobs"]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:policy/sagefit/sagefit-test-jobs" }
+  }
+
+  expect_failures = [aws_iam_policy.jobs]
 }

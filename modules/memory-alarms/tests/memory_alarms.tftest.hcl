@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -112,20 +112,36 @@ run "events_are_of_the_platform_only" {
   }
 
   assert {
-    condition = jsondecode(aws_cloudwatch_event_rule.this["runs"].event_pattern) == {
-      source        = ["aws.states"]
-      "detail-type" = ["Step Functions Execution Status Change"]
-      detail = {
-        stateMachineArn = [{ prefix = "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test-" }]
-        status          = ["ABORTED", "FAILED", "TIMED_OUT"]
+    condition = alltrue([
+      for key, status in { runs = "FAILED", aborted-runs = "ABORTED", late-runs = "TIMED_OUT" } :
+      jsondecode(aws_cloudwatch_event_rule.this[key].event_pattern) == {
+        source        = ["aws.states"]
+        "detail-type" = ["Step Functions Execution Status Change"]
+        detail = {
+          stateMachineArn = [{ prefix = "arn:aws:states:eu-west-1:123456789012:stateMachine:sagefit-test-" }]
+          status          = [status]
+        }
       }
-    }
+    ])
     error_message = "Runs must be told by the names of the platform's state machines, however they end without a model."
   }
 
   assert {
+    condition = alltrue([
+      for key, words in { runs = "No approved attempt is left", aborted-runs = "somebody|person", late-runs = "deadline" } :
+      can(regex(words, one(aws_cloudwatch_event_target.this[key].input_transformer).input_template))
+    ])
+    error_message = "Each mail must say what happened to the run."
+  }
+
+  assert {
+    condition     = !strcontains(one(aws_cloudwatch_event_target.this["runs"].input_transformer).input_template, "goes on")
+    error_message = "A run without an attempt left has no job that goes on."
+  }
+
+  assert {
     condition     = alltrue([for target in aws_cloudwatch_event_target.this : target.arn == output.topic_arn])
-    error_message = "Both rules must publish to the topic."
+    error_message = "All rules must publish to the topic."
   }
 }
 
@@ -169,7 +185,7 @@ run "jobs_that_could_not_be_stopped_are_told" {
   }
 
   assert {
-    condition     = strcontains(one(aws_cloudwatch_event_target.this["runs"].input_transformer).input_template, "is stopped within minutes")
+    condition     = alltrue([for key in ["aborted-runs", "late-runs"] : strcontains(one(aws_cloudwatch_event_target.this[key].input_transformer).input_template, "is stopped within minutes")])
     error_message = "The mail must say what happens to a run's jobs."
   }
 }
@@ -178,7 +194,7 @@ run "without_cleanup_a_person_has_to_stop_them" {
   command = plan
 
   assert {
-    condition     = !contains(keys(aws_cloudwatch_event_rule.this), "cleanups") && strcontains(one(aws_cloudwatch_event_target.this["runs"].input_transformer).input_template, "sagefit stop ends both")
+    condition     = !contains(keys(aws_cloudwatch_event_rule.this), "cleanups") && alltrue([for key in ["aborted-runs", "late-runs"] : strcontains(one(aws_cloudwatch_event_target.this[key].input_transformer).input_template, "sagefit stop ends both")])
     error_message = "The mail must say what to do."
   }
 }
@@ -263,7 +279,9 @@ run "topic_policy_names_its_publishers" {
       })
       EventRulesPublish = jsonencode({
         ArnEquals = { "aws:SourceArn" = [
+          "arn:aws:events:eu-west-1:123456789012:rule/sagefit-test-aborted-runs",
           "arn:aws:events:eu-west-1:123456789012:rule/sagefit-test-attempts",
+          "arn:aws:events:eu-west-1:123456789012:rule/sagefit-test-late-runs",
           "arn:aws:events:eu-west-1:123456789012:rule/sagefit-test-runs",
         ] }
       })
@@ -506,4 +524,28 @@ run "thresholds_are_not_negative" {
   }
 
   expect_failures = [var.thresholds]
+}
+
+run "policies_name_the_arn_of_the_topic" {
+  command = plan
+
+  override_resource {
+    target          = aws_sns_topic.this
+    override_during = plan
+    values          = { arn = "arn:aws-cn:sns:eu-west-1:123456789012:sagefit-test-alarms" }
+  }
+
+  expect_failures = [aws_sns_topic.this]
+}
+
+run "policies_name_the_arn_of_the_rule" {
+  command = plan
+
+  override_resource {
+    target          = aws_cloudwatch_event_rule.this["runs"]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:events:eu-west-1:123456789012:rule/sagefit-test-runs" }
+  }
+
+  expect_failures = [aws_cloudwatch_event_rule.this]
 }

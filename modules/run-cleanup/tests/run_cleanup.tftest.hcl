@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -231,4 +231,40 @@ run "platform_is_a_name" {
   }
 
   expect_failures = [var.platform]
+}
+
+run "policies_name_the_arn_of_the_role" {
+  command = plan
+
+  override_resource {
+    target          = aws_iam_role.this["sagefit-test_cleanup"]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:role/sagefit/sagefit-test_cleanup" }
+  }
+
+  expect_failures = [aws_iam_role.this]
+}
+
+run "policies_name_the_arn_of_the_machine" {
+  command = plan
+
+  override_resource {
+    target          = aws_sfn_state_machine.cleanup
+    override_during = plan
+    values          = { arn = "arn:aws-cn:states:eu-west-1:123456789012:stateMachine:sagefit-test_cleanup" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.cleanup]
+}
+
+run "policies_name_the_arn_of_the_rule" {
+  command = plan
+
+  override_resource {
+    target          = aws_cloudwatch_event_rule.this
+    override_during = plan
+    values          = { arn = "arn:aws-cn:events:eu-west-1:123456789012:rule/sagefit-test-cleanup" }
+  }
+
+  expect_failures = [aws_cloudwatch_event_rule.this]
 }

@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -74,8 +74,17 @@ run "defaults_are_closed" {
   }
 
   assert {
-    condition     = length(aws_s3_bucket_lifecycle_configuration.this) == 0 && length(aws_s3_bucket_logging.this) == 0
-    error_message = "Retention and access logs must be opt-in."
+    condition     = length(aws_s3_bucket_logging.this) == 0
+    error_message = "Access logs must be opt-in."
+  }
+
+  assert {
+    condition = (
+      one(aws_s3_bucket_lifecycle_configuration.this["data"].rule).abort_incomplete_multipart_upload[0].days_after_initiation == 7 &&
+      length(one(aws_s3_bucket_lifecycle_configuration.this["data"].rule).expiration) == 0 &&
+      length(one(aws_s3_bucket_lifecycle_configuration.this["data"].rule).noncurrent_version_expiration) == 0
+    )
+    error_message = "Unfinished uploads must go, and nothing else."
   }
 }
 
@@ -118,12 +127,12 @@ run "retention_makes_lifecycle_rules" {
   command = plan
 
   variables {
-    buckets = { data = { retention = { expire_days = 90 } }, models = { retention = {} }, raw = {} }
+    buckets = { data = { retention = { expire_days = 90 } }, models = { retention = {} }, raw = { unfinished_upload_days = 0 } }
   }
 
   assert {
     condition     = keys(aws_s3_bucket_lifecycle_configuration.this) == ["data", "models"]
-    error_message = "Only buckets with retention may get lifecycle rules."
+    error_message = "A bucket without retention whose unfinished uploads stay must get no lifecycle rule."
   }
 
   assert {
@@ -242,4 +251,26 @@ run "kms_key_is_a_key_arn" {
   }
 
   expect_failures = [var.kms_key_arn]
+}
+
+run "policies_name_the_arn_of_the_bucket" {
+  command = plan
+
+  override_resource {
+    target          = aws_s3_bucket.this["data"]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:s3:::sagefit-test-data" }
+  }
+
+  expect_failures = [aws_s3_bucket.this]
+}
+
+run "unfinished_upload_days_are_whole" {
+  command = plan
+
+  variables {
+    buckets = { data = { unfinished_upload_days = 1.5 } }
+  }
+
+  expect_failures = [var.buckets]
 }

@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -381,4 +381,16 @@ run "policy_of_the_role_fits_iam" {
   }
 
   expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "policies_name_the_arn_of_the_jobs_role" {
+  command = plan
+
+  override_resource {
+    target          = aws_iam_role.execution[0]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:role/sagefit/dev/sagefit-dev-digits-execution" }
+  }
+
+  expect_failures = [aws_iam_role.execution]
 }

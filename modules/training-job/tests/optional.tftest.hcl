@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -197,4 +197,20 @@ run "allowed_files_are_shipped_and_marked" {
     condition     = jsonencode({ for name, object in aws_s3_object.input : name => object.metadata }) == jsonencode({ "train/.env" = { sagefit-sensitive = "allowed" }, "train/train.py" = null })
     error_message = "data that is allowed is marked for reviews"
   }
+}
+
+run "policies_name_the_arn_of_the_schedules_role" {
+  command = plan
+
+  variables {
+    schedule = { expression = "rate(1 day)" }
+  }
+
+  override_resource {
+    target          = aws_iam_role.schedule[0]
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:role/sagefit/x" }
+  }
+
+  expect_failures = [aws_iam_role.schedule]
 }

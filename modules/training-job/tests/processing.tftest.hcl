@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -187,6 +187,11 @@ run "an_image_is_that_of_the_region" {
     values = { id = "cn-north-1" }
   }
 
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
+  }
+
   variables {
     processing = [var.processing[0]] # the other one has an image of another region
     channels   = { test = { from = "features/test" } }
@@ -222,6 +227,11 @@ run "an_image_is_that_of_a_government_region" {
   override_data {
     target = data.aws_region.this
     values = { id = "us-gov-west-1" }
+  }
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-us-gov:iam::123456789012:root" }
   }
 
   variables {

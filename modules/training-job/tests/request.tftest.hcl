@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -267,6 +267,11 @@ run "images_of_other_partitions_have_their_own_hosts" {
   override_data {
     target = data.aws_region.this
     values = { id = "cn-north-1" }
+  }
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
   }
 
   variables {

@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -269,6 +269,11 @@ run "image_version_is_published_in_the_region" {
   override_data {
     target = data.aws_region.this
     values = { id = "us-iso-east-1" }
+  }
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-iso:iam::123456789012:root" }
   }
 
   variables {

@@ -4,7 +4,7 @@ mock_provider "aws" {
     defaults = { id = "us-east-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 }
 
@@ -631,7 +631,7 @@ run "the_provider_works_in_the_platforms_account" {
 
   override_data {
     target = data.aws_caller_identity.this
-    values = { account_id = "210987654321" }
+    values = { account_id = "210987654321", arn = "arn:aws:iam::210987654321:root" }
   }
 
   expect_failures = [aws_sfn_state_machine.this]
@@ -859,4 +859,51 @@ run "the_definition_fits_step_functions" {
   }
 
   expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "the_provider_works_in_the_platforms_partition" {
+  command = plan
+
+  override_data {
+    target = data.aws_caller_identity.this
+    values = { account_id = "123456789012", arn = "arn:aws-cn:iam::123456789012:root" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "policies_name_the_arn_of_the_state_machine" {
+  command = plan
+
+  override_resource {
+    target          = aws_sfn_state_machine.this
+    override_during = plan
+    values          = { arn = "arn:aws-cn:states:eu-west-1:123456789012:stateMachine:x" }
+  }
+
+  expect_failures = [aws_sfn_state_machine.this]
+}
+
+run "policies_name_the_arn_of_the_log_group" {
+  command = plan
+
+  override_resource {
+    target          = aws_cloudwatch_log_group.runs
+    override_during = plan
+    values          = { arn = "arn:aws-cn:logs:eu-west-1:123456789012:log-group:x" }
+  }
+
+  expect_failures = [aws_cloudwatch_log_group.runs]
+}
+
+run "policies_name_the_arn_of_the_machines_role" {
+  command = plan
+
+  override_resource {
+    target          = aws_iam_role.state_machine
+    override_during = plan
+    values          = { arn = "arn:aws-cn:iam::123456789012:role/sagefit/x" }
+  }
+
+  expect_failures = [aws_iam_role.state_machine]
 }

@@ -3,7 +3,7 @@ mock_provider "aws" {
     defaults = { id = "eu-west-1" }
   }
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
   mock_data "aws_servicequotas_service_quota" {
     defaults = {
