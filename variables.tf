@@ -100,7 +100,7 @@ variable "execution_role" {
   description = <<-EOT
     What jobs may use beyond the platform's own buckets and repository.
     - `buckets`: existing buckets. The map key is arbitrary; `access` is `read`, `write` or `sync`, `prefixes` narrows it.
-    - `repository_arns`: further ECR repositories to pull images from. Those of the AWS framework images are included.
+    - `repository_arns`: further ECR repositories to pull images from; one that is made in the same configuration may be among them. Those of the AWS framework images are included.
     - `managed_policy_arns`: further policies. The map key is arbitrary.
     - `per_job`: each job gets a role of its own, which reads the inputs that it names and writes below its own name. A
       job may ask for the shared role all the same (`resources.role`). False: all jobs share one; before it is turned
@@ -112,7 +112,7 @@ variable "execution_role" {
       access   = optional(string, "read")
       prefixes = optional(set(string), [])
     })), {})
-    repository_arns     = optional(set(string), [])
+    repository_arns     = optional(list(string), [])
     managed_policy_arns = optional(map(string), {})
     per_job             = optional(bool, true)
   })
@@ -304,6 +304,18 @@ variable "tags" {
   validation {
     condition     = alltrue([for text in concat(keys(var.tags), values(var.tags)) : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*$", text))])
     error_message = "tags: keys and values are made of letters, digits, spaces and _.:/=+-@ (SageMaker)."
+  }
+}
+
+variable "unfinished_upload_days" {
+  description = "Days after which the parts of an upload that never ended go, in buckets without `buckets.retention`; no list of objects shows them, and they cost money. 0 keeps them. Making the rule takes about a minute."
+  type        = number
+  default     = 7
+  nullable    = false
+
+  validation {
+    condition     = var.unfinished_upload_days >= 0 && floor(var.unfinished_upload_days) == var.unfinished_upload_days
+    error_message = "unfinished_upload_days: a whole number of at least 0."
   }
 }
 

@@ -105,8 +105,32 @@ locals {
     var.events.stopped_attempts ? ["Stopped"] : [],
   )
 
+  # A run whose attempts are over has nothing left that runs; of the others a training job may.
+  _stops = (
+    var.cleanup != null
+    ? "What still runs of it is stopped within minutes, and its warm instances are given back. If that fails, another mail says so."
+    : "Its training job may go on and cost money. sagefit stop ends both; else stop it in SageMaker."
+  )
+  _run_ends = {
+    runs = {
+      status      = "FAILED"
+      description = "Runs of ${var.context.prefix} that end without a model"
+      lines       = ["No approved attempt is left for what happened. The history of the run holds what ended each attempt; sagefit diagnose <run> explains it."]
+    }
+    aborted-runs = {
+      status      = "ABORTED"
+      description = "Runs of ${var.context.prefix} that somebody stopped"
+      lines       = ["A person or a program stopped it.", local._stops]
+    }
+    late-runs = {
+      status      = "TIMED_OUT"
+      description = "Runs of ${var.context.prefix} that reached their deadline"
+      lines       = ["It reached the deadline of its state machine (TimeoutSeconds), which all its attempts and their repeats fit into.", local._stops]
+    }
+  }
+
   # Training jobs are told apart by their role: their names carry the job's name, not the platform's.
-  _event_rules = {
+  _event_rules = merge(local._rules_of_runs, {
     attempts = {
       enabled     = length(local._attempt_ends) > 0
       description = "Training jobs of ${var.context.prefix} that end without a model"
@@ -129,31 +153,6 @@ locals {
         "Training job <job> (${var.context.prefix}) ended: <status>, <secondary>.",
         "Reason: <reason>",
         "Its run goes on by itself where an approved attempt covers this failure.",
-      ]
-    }
-    runs = {
-      enabled     = var.events.failed_runs
-      description = "Runs of ${var.context.prefix} that end without a model"
-      pattern = jsonencode({
-        source        = ["aws.states"]
-        "detail-type" = ["Step Functions Execution Status Change"]
-        detail = {
-          stateMachineArn = [{ prefix = "${local._arn.states}:stateMachine:${var.context.prefix}-" }]
-          status          = ["ABORTED", "FAILED", "TIMED_OUT"]
-        }
-      })
-      paths = {
-        error  = "$.detail.error"
-        run    = "$.detail.name"
-        status = "$.detail.status"
-      }
-      lines = [
-        "Run <run> (${var.context.prefix}) ended: <status>.",
-        "Error: <error>",
-        "FAILED: no attempt is left, and its history holds what ended each of them.",
-        var.cleanup != null
-        ? "ABORTED, TIMED_OUT: what still runs of it is stopped within minutes, and its warm instances are given back."
-        : "ABORTED, TIMED_OUT: its training job may go on and cost money. sagefit stop ends both; else stop it in SageMaker.",
       ]
     }
     cleanups = {
@@ -180,6 +179,31 @@ locals {
         "Which jobs, says the execution: <execution>",
       ]
     }
+  })
+
+  _rules_of_runs = {
+    for key, end in local._run_ends : key => {
+      enabled     = var.events.failed_runs
+      description = end.description
+      pattern = jsonencode({
+        source        = ["aws.states"]
+        "detail-type" = ["Step Functions Execution Status Change"]
+        detail = {
+          stateMachineArn = [{ prefix = "${local._arn.states}:stateMachine:${var.context.prefix}-" }]
+          status          = [end.status]
+        }
+      })
+      paths = {
+        cause = "$.detail.cause"
+        error = "$.detail.error"
+        run   = "$.detail.name"
+      }
+      lines = concat(
+        ["Run <run> (${var.context.prefix}) ended: ${end.status}."],
+        end.lines,
+        ["What is said of it: <error> <cause>"],
+      )
+    }
   }
 
   event_rules = {
@@ -197,6 +221,13 @@ resource "aws_cloudwatch_event_rule" "this" {
   description   = each.value.description
   event_pattern = each.value.pattern
   tags          = var.context.tags
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == each.value.arn
+      error_message = "context: the ARN of the rule is ${self.arn}, and policies name ${each.value.arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_cloudwatch_event_target" "this" {
@@ -312,6 +343,13 @@ resource "aws_sns_topic" "this" {
   tags = merge(var.context.tags, { "sagefit:alarms" = join(" ", keys(local.alarms)) })
 
   depends_on = [aws_kms_alias.topic]
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local.topic_arn
+      error_message = "context: the ARN of the topic is ${self.arn}, and policies name ${local.topic_arn}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_sns_topic_policy" "this" {

@@ -14,7 +14,7 @@ output "dashboard_name" {
 }
 
 output "event_rule_arns" {
-  description = "Event rule ARNs by kind (attempts, runs, cleanups), known at plan."
+  description = "Event rule ARNs by kind (attempts, runs, aborted-runs, late-runs, cleanups), known at plan."
   value       = { for key, rule in local.event_rules : key => rule.arn }
   depends_on  = [aws_cloudwatch_event_target.this]
 }

@@ -53,7 +53,7 @@ locals {
 }
 
 resource "aws_s3_bucket" "this" {
-  #checkov:skip=CKV2_AWS_61:Lifecycle rules are opt-in (buckets[*].retention), because deleting data must be somebody's decision
+  #checkov:skip=CKV2_AWS_61:Unless the caller says otherwise (buckets[*].retention), a rule only drops unfinished uploads: deleting data must be somebody's decision
   #checkov:skip=CKV2_AWS_62:Nothing waits for object events; runs are started by Step Functions
   #checkov:skip=CKV_AWS_144:Training data and models are reproducible; replication would double their cost for no gain
   #checkov:skip=CKV_AWS_18:Access logging needs a bucket that only the caller can name; buckets[*].access_log turns it on
@@ -64,6 +64,13 @@ resource "aws_s3_bucket" "this" {
   bucket        = local.names[each.key]
   force_destroy = each.value.force_destroy
   tags          = var.context.tags
+
+  lifecycle {
+    postcondition {
+      condition     = self.arn == local.arns[each.key]
+      error_message = "context: the ARN of the bucket is ${self.arn}, and policies name ${local.arns[each.key]}. Correct the partition, the Region or the account there, or take the provider of that place."
+    }
+  }
 }
 
 resource "aws_s3_bucket_ownership_controls" "this" {
@@ -122,13 +129,25 @@ resource "aws_s3_bucket_policy" "this" {
   depends_on = [aws_s3_bucket_public_access_block.this]
 }
 
+locals {
+  # A bucket that keeps its objects keeps no parts of uploads that never ended: no list shows them, and they cost money.
+  _lifecycles = merge(
+    {
+      for key, bucket in var.buckets : key =>
+      { id = "unfinished-uploads", expire_days = null, noncurrent_days = null, abort_multipart_days = bucket.unfinished_upload_days }
+      if bucket.unfinished_upload_days > 0
+    },
+    { for key, bucket in var.buckets : key => merge({ id = "retention" }, bucket.retention) if bucket.retention != null },
+  )
+}
+
 resource "aws_s3_bucket_lifecycle_configuration" "this" {
-  for_each = { for key, bucket in var.buckets : key => bucket.retention if bucket.retention != null }
+  for_each = local._lifecycles
 
   bucket = aws_s3_bucket.this[each.key].bucket
 
   rule {
-    id     = "retention"
+    id     = each.value.id
     status = "Enabled"
 
     # Every object; without a filter the provider never sees its own rule again.
@@ -138,8 +157,12 @@ resource "aws_s3_bucket_lifecycle_configuration" "this" {
       days_after_initiation = each.value.abort_multipart_days
     }
 
-    noncurrent_version_expiration {
-      noncurrent_days = each.value.noncurrent_days
+    dynamic "noncurrent_version_expiration" {
+      for_each = [for days in [each.value.noncurrent_days] : days if days != null]
+
+      content {
+        noncurrent_days = noncurrent_version_expiration.value
+      }
     }
 
     dynamic "expiration" {

@@ -7,6 +7,7 @@ variable "buckets" {
       - `expire_days`: delete objects after so many days; null keeps them.
       - `noncurrent_days`: delete old versions after so many days.
       - `abort_multipart_days`: drop the parts of unfinished uploads after so many days.
+    - `unfinished_upload_days`: the same for a bucket without `retention`, which keeps its objects; 0 keeps the parts too.
     - `access_log`: write access logs to `bucket` under `prefix`; null for none. The target bucket must
       allow `logging.s3.amazonaws.com` to put objects.
   EOT
@@ -18,6 +19,7 @@ variable "buckets" {
       noncurrent_days      = optional(number, 30)
       abort_multipart_days = optional(number, 7)
     }))
+    unfinished_upload_days = optional(number, 7)
     access_log = optional(object({
       bucket = string
       prefix = optional(string, "")
@@ -51,6 +53,11 @@ variable "buckets" {
       ])
     ])
     error_message = "buckets[*].retention: days must be whole numbers of at least 1."
+  }
+
+  validation {
+    condition     = alltrue([for bucket in var.buckets : bucket.unfinished_upload_days >= 0 && floor(bucket.unfinished_upload_days) == bucket.unfinished_upload_days])
+    error_message = "buckets[*].unfinished_upload_days: a whole number of at least 0."
   }
 
   validation {

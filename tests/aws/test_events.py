@@ -74,12 +74,13 @@ class Row:
     ignores: tuple[tuple[str, dict[str, str]], ...]
 
 
-def _states(own: str, others: tuple[str, ...]) -> Row:
-    """A rule on the executions of a state machine that end without success."""
+def _states(own: str, others: tuple[str, ...], ends: tuple[str, ...] = UNSUCCESSFUL) -> Row:
+    """A rule on the executions of a state machine that end without success, in some ways."""
     return Row(
-        hears=tuple((name, {"stateMachineArn": f"{MACHINE}:{own}"}) for name in UNSUCCESSFUL),
+        hears=tuple((name, {"stateMachineArn": f"{MACHINE}:{own}"}) for name in ends),
         ignores=(
             *((name, {"stateMachineArn": f"{MACHINE}:{own}"}) for name in OTHER_STATES),
+            *((name, {"stateMachineArn": f"{MACHINE}:{own}"}) for name in UNSUCCESSFUL if name not in ends),
             *((name, {"stateMachineArn": f"{MACHINE}:{other}"}) for name in UNSUCCESSFUL for other in others),
             ("sagemaker-training-job", {"TrainingJobStatus": "Failed", "RoleArn": f"{ROLE}/{{prefix}}-execution"}),
         ),
@@ -112,11 +113,18 @@ def _attempts(statuses: tuple[str, ...], roles: tuple[str, ...]) -> Row:
     )
 
 
-_RUNS = _states("{prefix}-quickstart", ("{prefix}_cleanup", "{prefix}", "sagefit-other-quickstart", "mine"))
+def _runs(*ends: str) -> Row:
+    """A rule on the runs of a platform's jobs."""
+    others = ("{prefix}_cleanup", "{prefix}", "sagefit-other-quickstart", "mine")
+    return _states("{prefix}-quickstart", others, ends)
+
+
 ROWS = {
     "attempts": _attempts(("Failed", "Stopped"), ("{prefix}-execution", "sagefit/{platform}/quickstart")),
-    "runs": _RUNS,
-    "cleanup": _RUNS,
+    "runs": _runs("states-failed"),
+    "aborted-runs": _runs("states-aborted"),
+    "late-runs": _runs("states-timed-out"),
+    "cleanup": _runs(*UNSUCCESSFUL),
     "cleanups": _states("{prefix}_cleanup", ("{prefix}-quickstart", "sagefit-other_cleanup", "{prefix}_cleanup-start")),
 }
 # Rules of the module alone, with other values.

@@ -87,7 +87,10 @@ module "platform" {
   regional_names  = %s
   buckets         = { force_destroy = true }
   alarms          = { emails = ["ada@example.com"] }
-  checkpoint_days = 0 # the rule takes a minute
+
+  # Rules of buckets take a minute.
+  checkpoint_days        = 0
+  unfinished_upload_days = 0
 
   permissions_boundary_arn = "arn:aws:iam::123456789012:policy/sagefit-ci-boundary"
 }

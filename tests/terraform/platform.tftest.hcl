@@ -2,7 +2,7 @@
 
 mock_provider "aws" {
   mock_data "aws_caller_identity" {
-    defaults = { account_id = "123456789012" }
+    defaults = { account_id = "123456789012", arn = "arn:aws:iam::123456789012:root" }
   }
 
   mock_data "aws_partition" {
@@ -11,10 +11,6 @@ mock_provider "aws" {
 
   mock_data "aws_region" {
     defaults = { id = "eu-west-1", name = "eu-west-1" }
-  }
-
-  mock_resource "aws_kms_key" {
-    defaults = { arn = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
   }
 }
 
@@ -210,10 +206,16 @@ run "engineers_start_runs_and_no_training_jobs" {
 }
 
 run "own_key_is_used_everywhere" {
-  command = apply
+  command = plan
 
   variables {
     kms = { create = true }
+  }
+
+  override_resource {
+    target          = aws_kms_key.this[0]
+    override_during = plan
+    values          = { arn = "arn:aws:kms:eu-west-1:123456789012:key/0000-1111" }
   }
 
   assert {
@@ -268,6 +270,16 @@ run "a_key_of_the_same_configuration_is_used" {
     condition     = length(aws_kms_key.this) == 0 && output.document.kms_key_arn == "arn:aws:kms:eu-west-1:123456789012:key/4444-5555"
     error_message = "The object says that there is a key, and its ARN which."
   }
+}
+
+run "unfinished_upload_days_are_whole" {
+  command = plan
+
+  variables {
+    unfinished_upload_days = 1.5
+  }
+
+  expect_failures = [var.unfinished_upload_days]
 }
 
 run "checkpoints_are_kept_for_as_long_as_a_job_may_take" {

@@ -122,7 +122,7 @@ class Ground:
         return Terraform(ROOT_OF_GROUND, f"acceptance/{GROUND}", self._target, variables=path)
 
     def _variables(self, platform: str) -> Path:
-        lines = [f'name = "{platform}"', "checkpoint_days = 0"]
+        lines = [f'name = "{platform}"', "checkpoint_days = 0", "unfinished_upload_days = 0"]
         if platform == CI:
             found = self._outputs
             lines += [

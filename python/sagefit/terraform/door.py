@@ -258,8 +258,9 @@ class Terraform:
     def _run(self, doing: str, verb: str, *args: str, **options: Any) -> Ended:
         """One Terraform command; what signals do meanwhile, `Session` says."""
         private_folder(self._data)
-        # The embedded cloud expires nothing, and to make the rule for it takes a minute.
-        apart = {"TF_VAR_checkpoint_days": "0"} if self.target.is_local else {}
+        # The embedded cloud expires nothing, and to make the rules for it takes a minute.
+        rules = ("TF_VAR_checkpoint_days", "TF_VAR_unfinished_upload_days") if self.target.is_local else ()
+        apart = dict.fromkeys(rules, "0")
         environment = apart | os.environ | toolchain.terraform_environment(home()) | {"TF_DATA_DIR": str(self._data)}
         done: Counter[str] = Counter()
         with self.held() as work, err.status(f"Terraform is {doing} {self.key}") as status:
