@@ -122,6 +122,7 @@ def test_what_doctor_asks_for_are_calls_of_the_reference(reference: Reference) -
         "suffix": "",
     }
     names |= {"job": "digits", "data": "data", "key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"}
+    names |= {"bucket": "states", "state": "sagefit/dev/platform.tfstate", "table": "locks"}
     wrong: list[str] = []
     for row in rows():
         context = {key: value.format_map(names) for key, value in row.context.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ import pytest
 
 from cli_runner import Sagefit
 from doctor.conftest import ACCOUNT, REGION, Account
+from sagefit.deploy import job_terraform
 from sagefit.doctor import Finding, account, data, examine, images, network, permissions, quotas, state, tools, written
 from sagefit.doctor.asking import guarded
-from sagefit.job import load_job
+from sagefit.job import Job, load_job
 from sagefit.job.images import region_problems
 from sagefit.planning import JobPlan, plan
 from sagefit.platform import Network, Platform
@@ -44,6 +46,7 @@ terraform {{
   }}
 }}
 """
+_LOCK_FILE = "use_lockfile = true"
 
 
 @pytest.fixture(autouse=True)
@@ -178,46 +181,174 @@ def test_an_old_terraform_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "1.5.7" in found.message
 
 
+def test_a_mirror_without_the_provider_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEFIT_PLUGIN_MIRROR", str(tmp_path))
+    found = _only(tools.check_tools())
+    assert (found.state, f"{tmp_path} holds no hashicorp/aws" in found.message) == ("fault", True), found
+    assert found.fix.startswith(f"fill it with: terraform providers mirror {tmp_path}")
+
+
 # --- where the state lies
+
+
+@pytest.fixture
+def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two roots, which have no override yet."""
+    for name in ("ROOT", "JOB_ROOT"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(state, name, tmp_path / name)
+    return tmp_path
+
+
+def _in_backend(
+    roots: Path, bucket: str, lock: str = _LOCK_FILE, names: tuple[str, ...] = ("ROOT", "JOB_ROOT")
+) -> None:
+    for name in names:
+        (roots / name / "backend_override.tf").write_text(_S3.format(bucket=bucket, lock=lock))
+
+
+def _states(folder: Path, job: Job | None = None, platform: Platform | None = None) -> list[Finding]:
+    return list(guarded("state", state.check_state(Target("aws", folder), _caller(), "tried", platform, job)))
 
 
 @pytest.mark.parametrize(
     ("bucket", "lock", "expected", "told"),
     [
-        ("here", "use_lockfile = true", "ok", "can be reached"),
+        ("here", _LOCK_FILE, "ok", "can be reached"),
         ("here", "", "fault", "nothing keeps two applies of one state apart"),
-        ("nowhere", "use_lockfile = true", "fault", "there is no bucket nowhere"),
+        ("nowhere", _LOCK_FILE, "fault", "there is no bucket nowhere"),
         ("${var.bucket}", "", "unknown", "names no bucket in S3"),
     ],
 )
-def test_state_in_a_bucket(
-    account: Account,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    bucket: str,
-    lock: str,
-    expected: str,
-    told: str,
-) -> None:
+def test_state_in_a_bucket(account: Account, roots: Path, bucket: str, lock: str, expected: str, told: str) -> None:
     account.client("s3").create_bucket(Bucket="here")
-    for name in ("ROOT", "JOB_ROOT"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "backend_override.tf").write_text(_S3.format(bucket=bucket, lock=lock))
-        monkeypatch.setattr(state, name, tmp_path / name)
-    found = _only(state.check_state(Target("aws", tmp_path)))
+    _in_backend(roots, bucket, lock)
+    found = _states(roots)[0]
     assert (found.state, told in found.message) == (expected, True), found
-    assert _only(state.check_state(Target("local", tmp_path))).state == "ok"
+    assert _only(state.check_state(Target("local", roots), _caller(), "tried", None, None)).state == "ok"
 
 
-def test_a_backend_of_one_root_alone_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ROOT", "JOB_ROOT"):
-        (tmp_path / name).mkdir()
-        monkeypatch.setattr(state, name, tmp_path / name)
-    assert _only(state.check_state(Target("aws", tmp_path))).state == "ok"
-    (tmp_path / "ROOT" / "backend_override.tf").write_text(_S3.format(bucket="here", lock="use_lockfile = true"))
-    found = next(state.check_state(Target("aws", tmp_path)))
+def test_a_backend_of_one_root_alone_is_a_fault(account: Account, roots: Path) -> None:
+    account.client("s3").create_bucket(Bucket="here")
+    assert [finding.state for finding in _states(roots)] == ["ok"]
+    _in_backend(roots, "here", names=("ROOT",))
+    found = _states(roots)[0]
     assert found.state == "fault"
     assert "is missing" in found.message
+
+
+def test_a_bucket_that_is_closed_to_the_caller_is_a_fault(
+    account: Account, roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.client("s3").create_bucket(Bucket="closed")
+    _in_backend(roots, "closed")
+    _ask_as(monkeypatch, account.user("outside", {"Effect": "Allow", "Action": "iam:*", "Resource": "*"}))
+    found = _only(iter(_states(roots)))
+    assert (found.state, found.message.startswith("you may not look into closed (")) == ("fault", True)
+    assert "s3:ListBucket" in found.fix
+
+
+_NAMES = (f"planner-{number}" for number in itertools.count())
+_STATE = "s3://states/sagefit/tried/platform.tfstate"
+_TABLE = 'dynamodb_table = "locks"'
+_KEY_ID = "1234abcd-12ab-34cd-56ef-1234567890ab"
+_KEYED = f'{_LOCK_FILE}\n    kms_key_id = "{_KEY_ID}"'
+_KEY_ARN = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{_KEY_ID}"
+_IN_BUCKET = "arn:aws:s3:::states/sagefit/tried/platform.tfstate"
+_IN_TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/locks"
+
+
+@pytest.mark.parametrize(
+    ("settings", "action", "resource", "told"),
+    [
+        (_LOCK_FILE, "s3:GetObject", _IN_BUCKET, [f"to read {_STATE} you lack s3:GetObject (1 of 1 calls)"]),
+        (_LOCK_FILE, "s3:PutObject", _IN_BUCKET, [f"to write {_STATE} you lack s3:PutObject (1 of 1 calls)"]),
+        *(
+            (_LOCK_FILE, action, f"{_IN_BUCKET}.tflock", [f"to lock {_STATE} you lack {action} (1 of 3 calls)"])
+            for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+        ),
+        *(
+            (_TABLE, action, _IN_TABLE, [f"to lock {_STATE} you lack {action} (1 of 3 calls)"])
+            for action in ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem")
+        ),
+        (_KEYED, "kms:Decrypt", _KEY_ARN, [f"to read {_STATE} you lack kms:Decrypt (1 of 2 calls)"]),
+        (
+            _KEYED,
+            "kms:GenerateDataKey",
+            _KEY_ARN,
+            [
+                f"to lock {_STATE} you lack kms:GenerateDataKey (1 of 4 calls)",
+                f"to write {_STATE} you lack kms:GenerateDataKey (1 of 2 calls)",
+            ],
+        ),
+        (_TABLE, "s3:DeleteObject", f"{_IN_BUCKET}.tflock", []),
+        (_LOCK_FILE, "dynamodb:*", "*", []),
+        (_LOCK_FILE, "kms:*", "*", []),
+    ],
+    ids=str,
+)
+def test_each_right_to_a_state_that_is_missing_is_named(
+    account: Account,
+    roots: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    action: str,
+    resource: str,
+    told: list[str],
+) -> None:
+    account.client("s3").create_bucket(Bucket="states")
+    _in_backend(roots, "states", settings)
+    lacks = {"Effect": "Deny", "Action": action, "Resource": resource}
+    _ask_as(monkeypatch, account.user(next(_NAMES), _ALL, lacks))
+    reached, *found = _states(roots)
+    assert reached.state == "ok"
+    assert [finding.message for finding in found if finding.state == "fault"] == told
+    ok = {"read", "lock", "write"} - {message.split()[1] for message in told}
+    assert [finding.message for finding in found if finding.state == "ok"] == [
+        f"you may {', '.join(purpose for purpose in ('read', 'lock', 'write') if purpose in ok)} {_STATE}"
+    ]
+    assert "Contents" not in account.client("s3").list_objects_v2(Bucket="states")
+
+
+def test_it_is_the_state_that_terraform_has(
+    account: Account, roots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.client("s3").create_bucket(Bucket="states")
+    _in_backend(roots, "states")
+    job, platform = _planned(tmp_path).job, _platform(global_suffix=f"_{REGION}")
+    terraform = job_terraform(job, Target("aws", tmp_path), platform)
+    terraform.root = roots / "JOB_ROOT"
+    key = terraform._backend()["key"]
+    assert key == f"sagefit/tried/jobs/tried_{REGION}.tfstate"
+    _ask_as(monkeypatch, account.user(next(_NAMES), _ALL))
+    assert _states(roots, job, platform)[-1].message.endswith(f" s3://states/{key}")
+
+
+def test_who_may_not_ask_about_a_state_is_told_so(
+    account: Account, roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.client("s3").create_bucket(Bucket="states")
+    _in_backend(roots, "states")
+    _ask_as(monkeypatch, account.user("silent", {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}))
+    reached, found = _states(roots)
+    assert (reached.state, found.state, found.fix) == ("ok", "unknown", "allow SimulatePrincipalPolicy to ask")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ['assume_role = { role_arn = "arn:aws:iam::123456789012:role/states" }', 'profile = "states"'],
+    ids=["role", "profile"],
+)
+def test_a_backend_with_a_role_of_its_own_is_not_judged_by_the_caller(
+    account: Account, roots: Path, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    account.client("s3").create_bucket(Bucket="states")
+    _in_backend(roots, "states", f"{settings}\n    {_LOCK_FILE}")
+    lacks = {"Effect": "Deny", "Action": "s3:GetObject", "Resource": "*"}
+    _ask_as(monkeypatch, account.user(next(_NAMES), _ALL, lacks))
+    reached, found = _states(roots)
+    assert (reached.state, found.state) == ("ok", "unknown")
+    assert settings.split()[0].replace("assume_role", "role_arn") in found.message
 
 
 # --- what the caller may do

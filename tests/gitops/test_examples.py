@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from sagefit.cli import COMMANDS
+from sagefit.doctor.permissions import rows
 from sagefit.iam.danger import ESCALATION
 from sagefit.iam.evaluate import Call, allows
 from sagefit.paths import ROOT, home
@@ -573,6 +574,21 @@ def test_the_plan_role_may(planned: dict[str, Any], call: Call) -> None:
 @pytest.mark.parametrize("call", NOT_PLANS, ids=str)
 def test_the_plan_role_may_not(planned: dict[str, Any], call: Call) -> None:
     assert not allows(policy(planned, "plan"), call)
+
+
+@pytest.mark.parametrize("role", ["plan", "apply"])
+def test_the_roles_may_do_with_a_state_what_terraform_does(planned: dict[str, Any], role: str) -> None:
+    names = {"partition": "aws", "region": REGION, "account": ACCOUNT, "bucket": "my-state", "key": KEY}
+    bucket, _, names["state"] = STATE.partition("/")
+    assert bucket.endswith(":my-state")
+    may: dict[str, set[bool]] = {}
+    for row in rows():
+        if row.of == "state" and row.when != "lock table":
+            context = {key: value.format_map(names) for key, value in row.context.items()}
+            calls = [Call(action, arn.format_map(names), context) for action in row.actions for arn in row.on]
+            may.setdefault(row.to, set()).update(allows(policy(planned, role), call) for call in calls)
+    assert may.pop("write") == ({True} if role == "apply" else {True, False})  # both may use the key
+    assert may == {"read": {True}, "lock": {True}}
 
 
 def test_whatever_else_it_is_given_the_plan_role_sees_no_data_and_no_secrets(planned: dict[str, Any]) -> None:

@@ -38,7 +38,6 @@ def examine(target: Target, name: str, plan: JobPlan | None = None) -> Iterator[
         yield caller
         return
     yield from check_identity(caller)
-    yield from guarded("state", check_state(target))
     platform, told = find_platform(name, needed=plan is not None)
     yield told
     job, described = plan.job if plan else None, platform
@@ -47,6 +46,7 @@ def examine(target: Target, name: str, plan: JobPlan | None = None) -> Iterator[
             described = as_written(name, caller)
         except SagefitError as error:
             yield Finding("platform", "fault", error.message, error.hint or "")
+    yield from guarded("state", check_state(target, caller, name, described, job))
     yield from guarded("permissions", check_permissions(caller, name, described, job))
     yield from guarded("key", check_keys(job, described))
     if plan:

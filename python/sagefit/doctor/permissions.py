@@ -2,6 +2,7 @@
 
 ``calls.json`` has the calls, each with the resources that it is made on and when a job needs it. It was taken from the
 record of the embedded cloud; tests compare it with that record, and with the policies of ``examples/gitops/roles``.
+What a state in S3 needs is from the manual of Terraform's backend; ``state.py`` asks for it.
 https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,7 +38,7 @@ _TO_DO = {
 
 @dataclass(frozen=True)
 class Row:
-    """Calls on the same resources: ``of`` a platform or a job, ``to`` plan, apply or run it."""
+    """Calls on the same resources: ``of`` a platform or a job, ``to`` plan, apply or run it; or ``of`` a state."""
 
     of: str
     to: str
@@ -59,14 +60,9 @@ def rows() -> tuple[Row, ...]:
 
 def check_permissions(caller: Caller, name: str, platform: Platform | None, job: Job | None) -> Iterator[Finding]:
     """A finding for each of plan, apply and run: of the job, or of the platform ``name`` where there is no job."""
-    if caller.is_root:
-        yield Finding(_CHECK, "ok", "the root user of the account may do everything")
-        return
-    iam = client("iam")
-    principal = _principal(iam, caller)
-    if principal is None:
-        why = f"not asked: IAM's simulator knows users and roles, and {caller.arn} is neither"
-        yield Finding(_CHECK, "unknown", why, "ask as a user or a role")
+    simulator = Simulator.of(_CHECK, caller)
+    if isinstance(simulator, Finding):
+        yield simulator
         return
     known = _names(caller, name, platform, job)
     conditions = _conditions(platform, job)
@@ -77,21 +73,64 @@ def check_permissions(caller: Caller, name: str, platform: Platform | None, job:
     what = f"job {job.name}" if job else f"platform {name}"
     boundary = platform.permissions_boundary_arn if platform else None
     for purpose, group in asked.items():
-        lacking = [found for row in group for found in _lacking(iam, principal, row, known, boundary)]
-        count = len({action for row in group for action in row.actions})
-        yield _judged(f"{purpose} {what}", count, lacking, f"let {principal} make these calls; {_TO_DO[purpose]}")
+        answer = simulator.asked(group, known, boundary)
+        to_do = f"{purpose} {what}"
+        if answer.denied:
+            fix = f"let {simulator.principal} make these calls; {_TO_DO[purpose]}"
+            yield Finding(_CHECK, "fault", f"to {to_do} you lack {answer.lacking}", fix)
+        else:
+            yield Finding(_CHECK, "ok", f"you may make all {answer.count} calls to {to_do}{answer.unless}")
 
 
-def _judged(to_do: str, count: int, lacking: list[tuple[str, list[str]]], fix: str) -> Finding:
-    """What is said of the calls for one purpose. One that depends on what is not known here is no refusal."""
-    denied = sorted({action for action, missing in lacking if not missing})
-    if denied:
-        more = f" and {len(denied) - _SHOWN} more" if len(denied) > _SHOWN else ""
-        told = f"to {to_do} you lack {', '.join(denied[:_SHOWN])}{more} ({len(denied)} of {count} calls)"
-        return Finding(_CHECK, "fault", told, fix)
-    open_keys = sorted({key for _, missing in lacking for key in missing})
-    unless = f", where {', '.join(open_keys)} allow it" if open_keys else ""
-    return Finding(_CHECK, "ok", f"you may make all {count} calls to {to_do}{unless}")
+@dataclass(frozen=True)
+class Answer:
+    """What the simulator says of some calls. One that depends on what is not known here is no refusal."""
+
+    count: int
+    denied: tuple[str, ...]
+    open_keys: tuple[str, ...]
+    """The keys of conditions that are not known here."""
+
+    @property
+    def lacking(self) -> str:
+        """The calls that are denied, the first few by name."""
+        more = f" and {len(self.denied) - _SHOWN} more" if len(self.denied) > _SHOWN else ""
+        return f"{', '.join(self.denied[:_SHOWN])}{more} ({len(self.denied)} of {self.count} calls)"
+
+    @property
+    def unless(self) -> str:
+        """What an answer depends on, as the end of a sentence."""
+        return f", where {', '.join(self.open_keys)} allow it" if self.open_keys else ""
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """IAM's simulator, which is asked about one user or role."""
+
+    iam: Any
+    principal: str
+    """The ARN of the user or role."""
+
+    @classmethod
+    def of(cls, check: str, caller: Caller) -> Simulator | Finding:
+        """The simulator for a caller; what ``check`` says instead where nothing is to be asked."""
+        if caller.is_root:
+            return Finding(check, "ok", "the root user of the account may do everything")
+        iam = client("iam")
+        principal = _principal(iam, caller)
+        if principal is None:
+            why = f"not asked: IAM's simulator knows users and roles, and {caller.arn} is neither"
+            return Finding(check, "unknown", why, "ask as a user or a role")
+        return cls(iam, principal)
+
+    def asked(self, group: Sequence[Row], names: Mapping[str, str], boundary: str | None = None) -> Answer:
+        """Whether the calls of some rows are allowed; ``names`` are what the table leaves open."""
+        lacking = [found for row in group for found in _lacking(self.iam, self.principal, row, names, boundary)]
+        return Answer(
+            len({action for row in group for action in row.actions}),
+            tuple(sorted({action for action, missing in lacking if not missing})),
+            tuple(sorted({key for _, missing in lacking for key in missing})),
+        )
 
 
 def _principal(iam: Any, caller: Caller) -> str | None:

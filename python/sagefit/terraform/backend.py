@@ -15,12 +15,15 @@ MISSING = ("404", "NoSuchBucket", "NotFound")
 
 
 def read_backend(text: str) -> tuple[str, Mapping[str, str]]:
-    """The kind of the backend in a root's override, and its settings that are written out; "" where there is none."""
+    """The kind of the backend in a root's override, and its settings that are written out; "" where there is none.
+
+    What a setting holds in braces counts as a setting of its own: ``assume_role = { role_arn = "..." }``.
+    """
     plain = re.sub(r"(?m)^\s*(#|//).*$", "", text)
-    found = re.search(r'\bbackend\s+"(\w+)"\s*{(.*?)^\s*}', plain, re.DOTALL | re.MULTILINE)
+    found = re.search(r'\bbackend\s+"(\w+)"\s*{((?:[^{}]|{[^{}]*})*)}', plain)
     if not found:
         return "", {}
-    written = re.findall(r'(?m)^\s*(\w+)\s*=\s*(?:"([^"$]*)"|(true|false))', found[2])
+    written = re.findall(r'(?m)(?:^|[{,])\s*(\w+)\s*=\s*(?:"([^"$]*)"|(true|false))', found[2])
     return found[1], {name: text or flag for name, text, flag in written}
 
 
