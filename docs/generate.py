@@ -11,6 +11,7 @@ from pathlib import Path
 from api import api
 from image_tables import with_image_tables
 from limit_table import limit_page
+from price_table import with_prices
 from rule_table import with_rules
 from state_table import with_state_table
 from tables import with_tables
@@ -36,6 +37,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
         ROOT / "docs" / "aws.md": with_rules(ROOT / "docs" / "aws.md"),
+        ROOT / "docs" / "acceptance.md": with_prices(ROOT / "docs" / "acceptance.md"),
         ROOT / "docs" / "state.md": with_state_table(ROOT / "docs" / "state.md"),
         **{page: with_tables(page) for page in tables},
     }
