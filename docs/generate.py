@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from api import api
+from denied_table import with_denied
 from image_tables import with_image_tables
 from limit_table import limit_page
 from price_table import with_prices
@@ -19,6 +20,7 @@ from tables import with_tables
 from sagefit.job.schema import schema
 from sagefit.paths import ROOT
 
+ROLES = ROOT / "examples" / "gitops" / "roles" / "README.md"
 EXIT_CODES = """
 Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 does not fit, 4 refused (a stale plan, an edited render, over
 `max_price`, not confirmed), 130 interrupted (143 by SIGTERM, 129 by SIGHUP). Results go to standard output, progress
@@ -38,6 +40,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
         ROOT / "docs" / "aws.md": with_rules(ROOT / "docs" / "aws.md"),
         ROOT / "docs" / "acceptance.md": with_prices(ROOT / "docs" / "acceptance.md"),
+        ROLES: with_denied(ROLES),
         ROOT / "docs" / "state.md": with_state_table(ROOT / "docs" / "state.md"),
         **{page: with_tables(page) for page in tables},
     }

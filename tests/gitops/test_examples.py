@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gitops.denied import calls
 from sagefit.cli import COMMANDS
 from sagefit.doctor.permissions import rows
 from sagefit.iam.danger import ESCALATION
@@ -500,26 +501,7 @@ PLANS = [
     Call("s3:DeleteObject", f"{STATE}.tflock"),
     Call("kms:Decrypt", KEY, SSE),
 ]
-NOT_PLANS = [
-    Call("s3:PutObject", STATE),
-    Call("s3:DeleteObject", STATE),
-    Call("s3:GetObject", f"{DATA}/rows.csv"),
-    Call("s3:GetObject", f"arn:aws:s3:::sagefit-dev-{ACCOUNT}-{REGION}-artifacts/jobs/digits/model.tar.gz"),
-    Call("s3:PutObject", f"{DATA}/jobs/digits/code/0123/train.py"),
-    Call("ssm:GetParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/database/password"),
-    Call("secretsmanager:GetSecretValue", f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:x"),
-    Call("kms:Decrypt", KEY.replace("1111", "9999"), SSE),
-    Call("kms:Decrypt", KEY),
-    Call("states:DescribeExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:execution:other:digits-1"),
-    Call("sagemaker:DescribeTrainingJob", JOB_OF_DEV),
-    Call("sagemaker:DescribeTrainingJob", JOB_OF_DEV, {"aws:ResourceTag/sagefit:platform": "other"}),
-    Call("logs:GetLogEvents", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/sagemaker/TrainingJobs"),
-    Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
-    Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
-    Call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-execution"),
-    Call("sts:AssumeRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"),
-]
+NOT_PLANS = calls("plan", ACCOUNT, REGION)
 APPLIES = [
     Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
     Call("s3:PutObject", STATE),
@@ -538,32 +520,7 @@ APPLIES = [
     Call("kms:Decrypt", OF_DEV, {"kms:ViaService": f"scheduler.{REGION}.amazonaws.com"} | TAGGED),
     Call("ssm:PutParameter", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/sagefit/dev"),
 ]
-NOT_APPLIES = [
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-plan"),
-    Call("iam:UpdateAssumeRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply"),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/admin", BOUNDED),
-    Call("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits"),
-    Call("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-mine", {"iam:PermissionsBoundary": BOUNDARY}),
-    Call("iam:DeleteRolePermissionsBoundary", f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits", BOUNDED),
-    Call("iam:CreatePolicyVersion", OWN_BOUNDARY),
-    Call("iam:DeletePolicy", OWN_BOUNDARY),
-    Call(
-        "iam:PassRole",
-        f"arn:aws:iam::{ACCOUNT}:role/sagefit/sagefit-dev-digits",
-        {"iam:PassedToService": "lambda.amazonaws.com"},
-    ),
-    Call("s3:ListBucketVersions", DATA),
-    Call("s3:ListBucketVersions", DATA.replace("-data", "-artifacts"), {"s3:prefix": "jobs/digits/"}),
-    Call("kms:Decrypt", OF_DEV, TAGGED),
-    Call("kms:Decrypt", OF_DEV, SSE),
-    Call("kms:GenerateDataKey", OF_DEV, SSE | {"aws:ResourceTag/sagefit:platform": "other"}),
-    Call("kms:CreateGrant", OF_DEV, {"kms:ViaService": f"ecr.{REGION}.amazonaws.com", **TAGGED}),
-    Call("states:StartExecution", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-dev-digits"),
-    Call("states:UpdateStateMachine", f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:other"),
-    Call("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/x"),
-    Call("s3:GetObject", f"{DATA}/rows.csv"),
-    Call("s3:DeleteBucket", "arn:aws:s3:::my-state"),
-]
+NOT_APPLIES = calls("apply", ACCOUNT, REGION)
 
 
 @pytest.mark.parametrize("call", PLANS, ids=str)

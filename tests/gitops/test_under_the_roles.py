@@ -23,6 +23,7 @@ from botocore.exceptions import ClientError
 
 from checkout import copy_tree
 from cli_runner import Sagefit
+from gitops.denied import ADMIN, TRUST, requests
 from policies.offline import cloud, terraform
 from sagefit.doctor.account import Caller, find_caller
 from sagefit.doctor.asking import guarded
@@ -257,53 +258,8 @@ def test_what_costs_money_has_the_tags_and_the_key_of_the_company(company: Compa
     assert request["OutputDataConfig"].get("KmsKeyId") in (keys if company.platform == VISION else [None])
 
 
-_MACHINE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:sagefit-vision-digits"
 _DATA = f"sagefit-vision-{ACCOUNT}-{REGION}-data"
-_EXECUTION = f"sagefit-vision-execution{ENDS[VISION]}"
-_ADMIN = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
-_TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}],
-    }
-)
-#: What neither role may do, and what the plan role may not although the apply role may.
-NOBODY: list[tuple[str, str, dict[str, Any]]] = [
-    ("stepfunctions", "start_execution", {"stateMachineArn": _MACHINE}),
-    ("sagemaker", "stop_training_job", {"TrainingJobName": "a"}),
-    ("iam", "create_role", {"RoleName": "mine", "AssumeRolePolicyDocument": _TRUST}),
-    ("iam", "create_role", {"RoleName": "sagefit-other-execution", "AssumeRolePolicyDocument": _TRUST}),
-    ("iam", "create_role", {"RoleName": "sagefit-vision-mine", "AssumeRolePolicyDocument": _TRUST}),
-    ("iam", "put_role_policy", {"RoleName": "sagefit-apply", "PolicyName": "more", "PolicyDocument": _ADMIN}),
-    ("iam", "delete_role_permissions_boundary", {"RoleName": _EXECUTION}),
-    (
-        "iam",
-        "create_policy_version",
-        {"PolicyArn": f"arn:aws:iam::{ACCOUNT}:policy/sagefit-ci-boundary", "PolicyDocument": _ADMIN},
-    ),
-    ("iam", "create_user", {"UserName": "mine"}),
-    ("kms", "schedule_key_deletion", {"KeyId": "of others", "PendingWindowInDays": 7}),
-    ("s3", "create_bucket", {"Bucket": "mine", "CreateBucketConfiguration": {"LocationConstraint": REGION}}),
-    ("s3", "put_object", {"Bucket": _DATA, "Key": "datasets/x", "Body": b""}),
-    ("ssm", "put_parameter", {"Name": "/sagefit/other", "Value": "x", "Type": "String"}),
-    (
-        "sts",
-        "assume_role",
-        {"RoleArn": f"arn:aws:iam::{ACCOUNT}:role/{_EXECUTION}", "RoleSessionName": "mine"},
-    ),
-]
-PLANNER: list[tuple[str, str, dict[str, Any]]] = [
-    ("iam", "put_role_policy", {"RoleName": _EXECUTION, "PolicyName": "x", "PolicyDocument": _ADMIN}),
-    ("s3", "put_object", {"Bucket": _DATA, "Key": "jobs/digits/code/x", "Body": b""}),
-    ("s3", "delete_bucket", {"Bucket": _DATA}),
-    ("s3", "get_object", {"Bucket": _DATA, "Key": "datasets/x"}),
-    ("ssm", "put_parameter", {"Name": "/sagefit/vision", "Value": "x", "Type": "String", "Overwrite": True}),
-    ("stepfunctions", "delete_state_machine", {"stateMachineArn": _MACHINE}),
-]
-DENIED = [
-    *((role, *call) for role in ("plan", "apply") for call in NOBODY),
-    *(("plan", *call) for call in PLANNER),
-]
+DENIED = list(requests(ACCOUNT, REGION))
 
 
 @pytest.mark.parametrize(("role", "service", "method", "request_"), DENIED, ids=[f"{r[0]} {r[2]}" for r in DENIED])
@@ -412,7 +368,7 @@ def test_a_page_tells_of_runs_by_what_a_role_may_see(
 
 def test_what_a_role_may_not_see_is_said_and_stops_no_plan(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
     iam = company.client("iam")
-    iam.create_role(RoleName="sees-nothing", AssumeRolePolicyDocument=_TRUST)
+    iam.create_role(RoleName="sees-nothing", AssumeRolePolicyDocument=TRUST)
     own = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "ssm:GetParameter", "Resource": "*"}]}
     iam.put_role_policy(RoleName="sees-nothing", PolicyName="x", PolicyDocument=json.dumps(own))
     _act_as(monkeypatch, replace(company, roles={"x_role_arn": f"arn:aws:iam::{ACCOUNT}:role/sees-nothing"}).of("x"))
@@ -427,8 +383,8 @@ def test_a_role_that_was_given_everything_has_what_the_boundary_leaves(company: 
     """Two steps that IAM cannot keep the apply role from: a policy that allows everything, and trust for anybody."""
     name = f"sagefit-{company.platform}-execution{ENDS[company.platform]}"
     iam = company.client("iam", company.of("apply"))
-    iam.put_role_policy(RoleName=name, PolicyName="more", PolicyDocument=_ADMIN)
-    iam.update_assume_role_policy(RoleName=name, PolicyDocument=_TRUST)
+    iam.put_role_policy(RoleName=name, PolicyName="more", PolicyDocument=ADMIN)
+    iam.update_assume_role_policy(RoleName=name, PolicyDocument=TRUST)
     arn = company.client("iam").get_role(RoleName=name)["Role"]["Arn"]
     keys = company.client("sts").assume_role(RoleArn=arn, RoleSessionName="mine")["Credentials"]
     mine = company.owner | {
@@ -445,7 +401,7 @@ def test_a_role_that_was_given_everything_has_what_the_boundary_leaves(company: 
 
 _AS_ADMINISTRATOR: list[tuple[str, str, dict[str, Any]]] = [
     ("iam", "create_user", {"UserName": "mine"}),
-    ("iam", "put_role_policy", {"RoleName": "sagefit-ci-apply", "PolicyName": "x", "PolicyDocument": _ADMIN}),
+    ("iam", "put_role_policy", {"RoleName": "sagefit-ci-apply", "PolicyName": "x", "PolicyDocument": ADMIN}),
     ("sts", "assume_role", {"RoleArn": f"arn:aws:iam::{ACCOUNT}:role/sagefit-ci-apply", "RoleSessionName": "mine"}),
     ("s3", "put_object", {"Bucket": "my-state", "Key": "sagefit/vision/platform.tfstate", "Body": b""}),
     ("secretsmanager", "get_secret_value", {"SecretId": "x"}),
