@@ -12,6 +12,7 @@ from api import api
 from denied_table import with_denied
 from image_tables import with_image_tables
 from limit_table import limit_page
+from oracle_table import with_oracles
 from price_table import with_prices
 from rule_table import with_rules
 from state_table import with_state_table
@@ -38,7 +39,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs" / "limits.md": limit_page(),
         ROOT / "docs" / "job.schema.json": json.dumps(schema(), indent=2) + "\n",
         ROOT / "docs" / "images.md": with_image_tables(ROOT / "docs" / "images.md"),
-        ROOT / "docs" / "aws.md": with_rules(ROOT / "docs" / "aws.md"),
+        ROOT / "docs" / "aws.md": with_oracles(with_rules(ROOT / "docs" / "aws.md")),
         ROOT / "docs" / "acceptance.md": with_prices(ROOT / "docs" / "acceptance.md"),
         ROLES: with_denied(ROLES),
         ROOT / "docs" / "state.md": with_state_table(ROOT / "docs" / "state.md"),

@@ -15,7 +15,9 @@ import yaml
 from sagefit.paths import ROOT
 from sagefit_cloud.rules import RULES, name_of
 
-_MARKS = re.compile(r"(?P<start><!-- made from \.\./tests/aws/(?P<of>\w+)\.yaml -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_MARKS = re.compile(
+    r"(?P<start><!-- made from \.\./tests/aws/(?P<of>rules|paths)\.yaml -->\n).*?(?=<!-- end -->)", re.DOTALL
+)
 _LONGEST = 120  # letters of a request; the file has the rest
 _KNOWN = {"answer": "AWS's words", "rule": "AWS's rule", "read": "as we read it"}
 
