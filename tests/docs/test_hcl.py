@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,36 @@ def write_blocks(root: Path) -> list[str]:
     return list(calls)
 
 
+def made_by_jobs() -> dict[str, str]:
+    """What docs/platform.md says that a job makes itself: when, by the type of a resource."""
+    page = (ROOT / "docs" / "platform.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| `(aws_\w+)` \| .* \| (.*) \|$", page, re.MULTILINE))
+
+
+def check_a_platform_of_ones_own(changes: list[dict[str, Any]]) -> None:
+    """A job with a document that its team wrote has the team's role, buckets, key and network, and makes the rest."""
+    (page,) = (block for block in all_blocks("hcl") if block.page.name == "platform.md" and not block.way)
+    job = [each for each in changes if each["address"].startswith(f"module.{name(page)}.module.job.")]
+    told = made_by_jobs()
+    made = {each["type"] for each in job if each["mode"] == "managed"}
+    assert made <= set(told)
+    assert made >= {kind for kind, when in told.items() if when == "always"}
+    planned = {each["type"]: each["change"]["after"] for each in job}
+    assert planned["aws_s3_object"]["bucket"] == "company-data"
+    states = json.loads(planned["aws_sfn_state_machine"]["definition"])["States"]
+    request = states["first: submit"]["Parameters"]
+    assert request["RoleArn"] == "arn:aws:iam::123456789012:role/company/training"
+    assert request["OutputDataConfig"]["S3OutputPath"].startswith("s3://company-models/")
+    assert request["OutputDataConfig"]["KmsKeyId"].endswith(":key/11111111-2222-3333-4444-555555555555")
+    assert request["VpcConfig"] == {"SecurityGroupIds": ["sg-0a1b2c3d"], "Subnets": ["subnet-0a1b2c3d"]}
+
+
+def test_the_page_lists_all_that_a_job_makes_itself() -> None:
+    files = (ROOT / "modules" / "training-job").glob("*.tf")
+    made = {kind for file in files for kind in re.findall(r'(?m)^resource "(\w+)"', file.read_text(encoding="utf-8"))}
+    assert sorted(made_by_jobs()) == sorted(made)
+
+
 def terraform(root: Path, environment: dict[str, str], *arguments: str) -> str:
     """Run Terraform; its output."""
     done = subprocess.run(
@@ -84,6 +115,7 @@ def test_blocks_plan(tmp_path: Path) -> None:
         made = {change["address"].split(".")[1] for change in plan["resource_changes"] if change["mode"] == "managed"}
         empty = {"modules-warm-pool-README-1"}  # a pool is no object of the API
         assert made == set(names) - empty
+        check_a_platform_of_ones_own(plan["resource_changes"])
         copy_tree(tmp_path / "tree")
         for block in all_blocks("hcl", way="as tfvars"):
             variables = tmp_path / f"{name(block)}.tfvars"
