@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from gitops.server import OTHER, TOKEN, Server, serving
 from sagefit.errors import FAILED, SagefitError
 from sagefit.gitops.comment import body, post
-from sagefit.gitops.hosts import GitHub, from_environment, run_address
+from sagefit.gitops.hosts import GitHub, from_environment, run_address, status_name
 from sagefit.gitops.overview import Overview, Part
 from sagefit.gitops.parallel import headline
 
@@ -55,6 +56,24 @@ def test_the_comment_is_found_on_any_page(server: Server, name: str) -> None:
         server.add(f"remark {number}", OTHER)
     assert post(host, about("new"), 2) == "edited"
     assert len(server.bodies()) == 1
+
+
+def test_the_pipelines_of_two_regions_keep_a_comment_each(server: Server) -> None:
+    """The numbers of their runs have nothing to do with each other."""
+    host = server.github()
+    eu, us = (replace(about(where), region=where) for where in ("eu-west-1", "us-east-1"))
+    assert [post(host, eu, 40), post(host, us, 2), post(host, about("one region"), 1)] == ["posted"] * 3
+    titles = [text.splitlines()[1] for text in server.bodies()]
+    assert [title.partition("`")[0] for title in titles] == [
+        "## Plan (eu-west-1): ",
+        "## Plan (us-east-1): ",
+        "## Plan: ",
+    ]
+    newer = Overview("0123abc", (), region="us-east-1")
+    assert [post(host, us, 3), post(host, newer, 4), post(host, about("again"), 2)] == ["edited"] * 3
+    markers = [re.findall(r"stack=(\S+) .* run=(\d+)", text)[0] for text in server.bodies()]
+    assert markers == [("change@eu-west-1", "40"), ("change@us-east-1", "4"), ("change", "2")]
+    assert "eu-west-1" in server.bodies()[0]
 
 
 def test_duplicates_and_comments_of_single_stacks_are_removed(server: Server) -> None:
@@ -200,6 +219,11 @@ def test_a_status_says_in_words_whether_something_blocks(
     assert said["target_url"] == "https://host/run/1"
     assert said["description"].endswith("x…")
     assert said.get("context", said.get("name")) == "sagefit/review"
+    host.status(SHA, passed=passed, text="x", name=status_name("eu-west-1"))
+    assert [said.get("context", said.get("name")) for _, said in server.statuses] == [
+        "sagefit/review",
+        "sagefit/review/eu-west-1",
+    ]
     assert said.get("pipeline_id") == ("99" if name == "gitlab" else None)
 
 

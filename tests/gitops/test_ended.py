@@ -45,7 +45,7 @@ class Kept(Host):
     def update(self, comment: Comment, body: str) -> None:
         self.kept[comment.id] = Comment(comment.id, "us", body)
 
-    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:  # noqa: ARG002
+    def status(self, *_: Any, **__: Any) -> None:
         raise AssertionError
 
     def _comment(self, item: dict[str, Any]) -> Comment:  # noqa: ARG002
@@ -122,3 +122,21 @@ def test_what_is_kept_is_of_the_last_apply(tmp_path: Path) -> None:
     with pytest.raises(SagefitError, match="no apply is noted there"):
         ended.load()
     shutil.rmtree(tmp_path / "gitops")
+
+
+def test_the_pipelines_of_two_regions_do_not_replace_each_others_words() -> None:
+    host = Kept()
+    for region in ("eu-west-1", "us-east-1", ""):
+        assert ended.post(host, [Ended(A, ended.APPLIED)], 7, region=region) == "posted"
+    assert [comment.body.splitlines()[:2] for comment in host.kept] == [
+        ["<!-- sagefit:applied run=7 region=eu-west-1 v=1 -->", "## Applied (eu-west-1): `dev/jobs/a`"],
+        ["<!-- sagefit:applied run=7 region=us-east-1 v=1 -->", "## Applied (us-east-1): `dev/jobs/a`"],
+        ["<!-- sagefit:applied run=7 v=1 -->", "## Applied: `dev/jobs/a`"],
+    ]
+    for region in ("us-east-1", ""):
+        assert ended.post(host, [Ended(A, ended.REFUSED)], 7, region=region) == "edited"
+    assert [comment.body.splitlines()[1] for comment in host.kept] == [
+        "## Applied (eu-west-1): `dev/jobs/a`",
+        "## Not applied (us-east-1): `dev/jobs/a` refused",
+        "## Not applied: `dev/jobs/a` refused",
+    ]

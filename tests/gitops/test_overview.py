@@ -9,6 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from gitops.changes import brief, failed, planned, reviewer
+from sagefit.cli import app
+from sagefit.errors import SagefitError
 from sagefit.gitops.normalised import KEY_VARIABLE
 from sagefit.gitops.overview import overview
 from sagefit.reviewing.briefs import JobBrief
@@ -202,3 +204,24 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert html.count("<details>") == html.count("</details>") == 1
     assert html.count("<code>jobs/&lt;/details&gt;|@all.yaml</code>") == 2
     assert "````text" in shown
+
+
+def test_the_pipeline_of_a_region_says_nothing_of_plans_for_another(tmp_path: Path) -> None:
+    planned(tmp_path, "dev/platform", brief())
+    assert overview(tmp_path, "0" * 40, "us-east-1").text().startswith("## Plan (us-east-1): `dev/platform`")
+    with pytest.raises(
+        SagefitError, match="dev/platform was planned for us-east-1, and this is the pipeline of eu-wes"
+    ):
+        overview(tmp_path, "0" * 40, "eu-west-1")
+
+
+def test_the_command_takes_a_region_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(tmp_path, "dev/platform", brief())
+    for region, title in (("", "## Plan: "), ("us-east-1", "## Plan (us-east-1): ")):
+        monkeypatch.setenv("SAGEFIT_REVIEW_REGION", region)
+        app(["comment", str(tmp_path), "--sha", "0" * 40, "--print"], standalone_mode=False)
+        assert capsys.readouterr().out.startswith(title)
+    with pytest.raises(SagefitError, match="'a --> b' is no region"):
+        app(["comment", str(tmp_path), "--region", "a --> b", "--print"], standalone_mode=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from sagefit.gitops.changed import Report, changed
 from sagefit.gitops.comment import post
 from sagefit.gitops.ended import Ended
 from sagefit.gitops.git import Repository
-from sagefit.gitops.hosts import STATUS, from_environment, run_address
+from sagefit.gitops.hosts import from_environment, run_address, status_name
 from sagefit.gitops.overview import overview
 from sagefit.gitops.parallel import (
     SUMMARY,
@@ -194,6 +195,24 @@ def seal_command(
         raise typer.Exit(code)
 
 
+def _checked_region(value: str) -> str:
+    if value and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", value):
+        raise SagefitError(f"--region: {value!r} is no region", hint="name one of AWS, such as eu-central-1")
+    return value
+
+
+RegionOption = Annotated[
+    str,
+    typer.Option(
+        "--region",
+        envvar="SAGEFIT_REVIEW_REGION",
+        metavar="REGION",
+        callback=_checked_region,
+        help="Of several pipelines, the one of this region: comments and status get its name.",
+    ),
+]
+
+
 @app.command("comment")
 def comment_command(
     folder: Annotated[
@@ -208,6 +227,7 @@ def comment_command(
     applied: Annotated[
         bool, typer.Option("--applied", help="Without DIR: say how the last apply --reviewed here ended.")
     ] = False,
+    region: RegionOption = "",
 ) -> None:
     """Keep one comment about the whole change on the pull request; or say there how it was applied.
 
@@ -215,13 +235,14 @@ def comment_command(
     """
     if applied is (folder is not None):
         raise SagefitError("comment: name DIR, or --applied")
-    about = overview(folder, sha or Repository().commit("HEAD")) if folder else None
+    about = overview(folder, sha or Repository().commit("HEAD"), region) if folder else None
     last = [] if about else ended.load()
     if only_print:
-        sys.stdout.write(about.text(address=run_address()) if about else ended.text(last, address=run_address()))
+        address = run_address()
+        sys.stdout.write(about.text(address=address) if about else ended.text(last, address=address, region=region))
         return
     host, run = from_environment(number, author)
-    did = post(host, about, run, run_address()) if about else ended.post(host, last, run, run_address())
+    did = post(host, about, run, run_address()) if about else ended.post(host, last, run, run_address(), region)
     err.print(f"comment: {did}", markup=False, soft_wrap=True)
 
 
@@ -230,9 +251,11 @@ def status_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `plan --out DIR` planned, or `seal` sealed.")],
     sha: Annotated[str, typer.Option("--sha", help="The commit that gets the status: the tip of the branch.")],
     number: Annotated[int | None, typer.Option("--number", help="The pull request; else that of the pipeline.")] = None,
+    region: RegionOption = "",
 ) -> None:
     """Set the status sagefit/review of a commit: whether something blocks the change, in words."""
     passed, text = headline(folder)
     host, _ = from_environment(number)
-    host.status(sha, passed=passed, text=text, url=run_address())
-    err.print(f"{STATUS}: {'passed' if passed else 'failed'}: {text}", markup=False, soft_wrap=True)
+    name = status_name(region)
+    host.status(sha, passed=passed, text=text, url=run_address(), name=name)
+    err.print(f"{name}: {'passed' if passed else 'failed'}: {text}", markup=False, soft_wrap=True)

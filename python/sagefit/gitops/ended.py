@@ -18,7 +18,7 @@ from sagefit.paths import display, home
 from sagefit.reviewing.md import block, cell, code
 
 APPLIED, NOTHING, REFUSED, FAILED, LEFT = "applied", "nothing to do", "refused", "failed", "left alone"
-_MARKER = re.compile(r"<!-- sagefit:applied run=(\d+) v=1 -->")
+_MARKER = re.compile(r"<!-- sagefit:applied run=(\d+)(?: region=(\S+))? v=1 -->")
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,17 @@ def load() -> list[Ended]:
         ) from error
 
 
-def text(ended: list[Ended], limit: int | None = None, address: str | None = None) -> str:
-    """In Markdown, of at most ``limit`` characters: what was done, why the rest was not, and what to do then."""
+def text(ended: list[Ended], limit: int | None = None, address: str | None = None, region: str = "") -> str:
+    """In Markdown, of at most ``limit`` characters: what was done, why the rest was not, and what to do then.
+
+    ``region`` is that of the pipeline, where there is one for each of several regions.
+    """
     bad = [each for each in ended if each.how not in (APPLIED, NOTHING)]
-    lines = [f"## {_title(ended, bad)}", "| stack | |\n|---|---|\n" + "\n".join(map(_row, ended))] if ended else []
-    lines = lines or ["## Applied: nothing was planned"]
+    where = f" ({region})" if region else ""
+    lines = (
+        [f"## {_title(ended, bad, where)}", "| stack | |\n|---|---|\n" + "\n".join(map(_row, ended))] if ended else []
+    )
+    lines = lines or [f"## Applied{where}: nothing was planned"]
     lines += [block(each.error.strip().splitlines(), "text") for each in bad if each.error]
     new = [each for each in bad if (folder_of(replanned(), each.stack) / RECORD).exists()]
     if new:
@@ -75,27 +81,30 @@ def text(ended: list[Ended], limit: int | None = None, address: str | None = Non
     return shown + "\n"
 
 
-def post(host: Host, ended: list[Ended], run: int, address: str | None = None) -> str:
-    """Write a comment of its own for this apply, so that people hear of it; one that is tried again replaces it."""
-    marker = f"<!-- sagefit:applied run={run} v=1 -->\n"
-    body = marker + text(ended, host.limit - len(marker), address)
+def post(host: Host, ended: list[Ended], run: int, address: str | None = None, region: str = "") -> str:
+    """Write a comment of its own for this apply, so that people hear of it; one that is tried again replaces it.
+
+    What the pipeline of another ``region`` wrote stays.
+    """
+    marker = f"<!-- sagefit:applied run={run}{f' region={region}' if region else ''} v=1 -->\n"
+    body = marker + text(ended, host.limit - len(marker), address, region)
     for comment in host.comments():
         found = _MARKER.match(comment.body)
-        if found and comment.author == host.author and int(found[1]) == run:
+        if found and comment.author == host.author and (int(found[1]), found[2] or "") == (run, region):
             host.update(comment, body[: host.limit])
             return "edited"
     host.create(body[: host.limit])
     return "posted"
 
 
-def _title(ended: list[Ended], bad: list[Ended]) -> str:
+def _title(ended: list[Ended], bad: list[Ended], where: str) -> str:
     if bad:
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        return f"Not applied: {code(bad[0].stack)} {bad[0].how}{more}"
+        return f"Not applied{where}: {code(bad[0].stack)} {bad[0].how}{more}"
     done = [each.stack for each in ended if each.how == APPLIED]
-    return (
-        f"Applied: {code(done[0]) if len(done) == 1 else f'{len(done)} stacks'}" if done else "Applied: nothing to do"
-    )
+    if not done:
+        return f"Applied{where}: nothing to do"
+    return f"Applied{where}: {code(done[0]) if len(done) == 1 else f'{len(done)} stacks'}"
 
 
 def _row(each: Ended) -> str:

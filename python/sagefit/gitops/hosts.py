@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 from sagefit.errors import FAILED, SagefitError
 
 STATUS = "sagefit/review"
+"""The status of a commit; the pipeline of each of several regions has its own below it."""
 _TIMEOUT = 30.0
 _TRIES = 4
 _PAGE = 100  # the most both hosts give at once; their default is less, and a marker may be on any page
@@ -60,8 +61,8 @@ class Host(ABC):
             number += 1
 
     @abstractmethod
-    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
-        """Set the status ``sagefit/review`` of a commit, which the rules of a branch can ask for."""
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None, name: str = STATUS) -> None:
+        """Set a status of a commit, which the rules of a branch can ask for."""
 
     def create(self, body: str) -> None:
         """Add a comment."""
@@ -132,9 +133,9 @@ class GitHub(Host):
         headers["X-GitHub-Api-Version"] = "2022-11-28"
         super().__init__(api, f"{issues}/{number}/comments", f"{issues}/comments", headers)
 
-    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None, name: str = STATUS) -> None:
         """As every host; a description has at most 140 characters."""
-        said = {"state": "success" if passed else "failure", "context": STATUS, "description": _cut(text, 140)}
+        said = {"state": "success" if passed else "failure", "context": name, "description": _cut(text, 140)}
         self.call("POST", f"{self._repository}/statuses/{commit}", said | ({"target_url": url} if url else {}))
 
     def _comment(self, item: dict[str, Any]) -> Comment:
@@ -154,9 +155,9 @@ class GitLab(Host):
         super().__init__(api, notes, notes, {"PRIVATE-TOKEN": token})
         self.author = author or str(self.call("GET", "/user")["username"])
 
-    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None) -> None:
+    def status(self, commit: str, *, passed: bool, text: str, url: str | None = None, name: str = STATUS) -> None:
         """As every host; in the pipeline that this runs in, so that it counts for the merge request."""
-        said = {"state": "success" if passed else "failed", "name": STATUS, "description": _cut(text, 255)}
+        said = {"state": "success" if passed else "failed", "name": name, "description": _cut(text, 255)}
         said |= {"pipeline_id": pipeline} if (pipeline := os.environ.get("CI_PIPELINE_ID")) else {}
         self.call("POST", f"{self._project}/statuses/{commit}", said | ({"target_url": url} if url else {}))
 
@@ -177,6 +178,11 @@ def from_environment(number: int | None = None, author: str | None = None) -> tu
     api = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     host = GitHub(api, _need("GITHUB_REPOSITORY"), request, _need("GITHUB_TOKEN"), author)
     return host, _number("GITHUB_RUN_NUMBER")
+
+
+def status_name(region: str = "") -> str:
+    """The name of the status that a pipeline sets; with a ``region`` where there are several."""
+    return f"{STATUS}/{region}" if region else STATUS
 
 
 def run_address() -> str | None:

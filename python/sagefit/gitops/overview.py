@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
+from sagefit.errors import REFUSED, SagefitError
 from sagefit.gitops import whole
 from sagefit.gitops.apply import reviewed_keys
 from sagefit.gitops.binding import Record, text_digest
@@ -72,6 +73,8 @@ class Overview:
     parts: tuple[Part, ...]
     reviewer: Sealed | None = None
     links: Links = field(default_factory=Links)
+    region: str = ""
+    """That of the pipeline, where there is one for each of several regions."""
 
     @property
     def is_empty(self) -> bool:
@@ -104,7 +107,7 @@ class Overview:
         return "\n\n".join([head, *folds]) + "\n"
 
     def _head(self) -> Iterator[str]:
-        yield f"## Plan: {self._title()}"
+        yield f"## Plan{f' ({self.region})' if self.region else ''}: {self._title()}"
         if self.is_empty:
             return
         if line := " · ".join(self._headline()):
@@ -179,14 +182,21 @@ class Overview:
         yield f"Planned from {code(self.commit[:12])}."
 
 
-def overview(out: Path, commit: str) -> Overview:
-    """Of what was planned into ``out``, from ``commit``.
+def overview(out: Path, commit: str, region: str = "") -> Overview:
+    """Of what was planned into ``out``, from ``commit``; by the pipeline of a ``region`` where there are several.
 
-    Raises SagefitError (exit code 4) for a record or a page that was edited, or is sealed under another key.
+    Raises SagefitError (exit code 4) for a record or a page that was edited, or is sealed under another key, and for a
+    plan of another region.
     """
     parts = []
     for key in reviewed_keys(out):
         record = Record.load(folder_of(out, key))
+        if region and record.place.region != region:
+            raise SagefitError(
+                f"{key} was planned for {record.place.region}, and this is the pipeline of {region}",
+                hint="name the region of the plans: --region, or SAGEFIT_REVIEW_REGION",
+                exit_code=REFUSED,
+            )
         parts.append(Part(key, record, record.page_of(folder_of(out, key)) or ""))
     for path in sorted(out.rglob(ERROR)):
         error = path.read_text(encoding="utf-8")
@@ -194,7 +204,7 @@ def overview(out: Path, commit: str) -> Overview:
     about = whole.load(out)
     commit = next((part.record.origin.head for part in parts if part.record), about.commit if about else commit)
     parts.sort(key=lambda part: (part.record is not None, _rank(part), part.key))
-    return Overview(commit, tuple(parts), about, Links(file_addresses(commit)))
+    return Overview(commit, tuple(parts), about, Links(file_addresses(commit)), region)
 
 
 def _rank(part: Part) -> int:
