@@ -28,6 +28,7 @@ _KINDS = {
     "HyperParameterTuningJobName": "hyper-parameter-tuning-job",
     "ProcessingJobName": "processing-job",
 }
+SAGEMAKER = "SageMaker"  # what SageMaker calls its sessions with a role
 _TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
 
 

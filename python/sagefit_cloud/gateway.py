@@ -54,7 +54,6 @@ _UNREAD = 16 * 1024**2  # bytes of a refused request that are taken in, so that 
 _NOT_SAID = ("access-control-", "date")  # what would let a web page read an answer; the time is added here
 _UNSUPPORTED = "UnsupportedOperation"
 _FAILURE = "EmbeddedCloudFailure"
-_SESSION = "SageMaker"  # what SageMaker calls its sessions with a role
 StartResponse = Callable[..., Any]
 
 
@@ -141,14 +140,18 @@ class Gateway(DomainDispatcherApplication):
         key = key_of(environ) or ""
         owns = key == self._door.owner.id
         if (service, action) == ("sts", "AssumeRole") and request and "RoleArn" in request:
-            caller = None if owns else authorization.caller_of(key, self._door.roles.role(key), _SESSION)
+            caller = None if owns else authorization.caller_of(key, self._door.roles.role(key), authorization.SAGEMAKER)
             return authorization.denial_of_taking(request, caller)
         if owns:
             return ""
         signed = signed_for(environ)
         calls = role_calls.calls_of(environ, service if signed == NOT_SAID else signed, action, place, request)
         role = self._door.roles.role(key)
-        return authorization.denial(role, calls, _SESSION) if role else authorization.denial_of_key(key, calls)
+        return (
+            authorization.denial(role, calls, authorization.SAGEMAKER)
+            if role
+            else authorization.denial_of_key(key, calls)
+        )
 
     def _change(self, environ: dict[str, Any], application: Any, answer: _Answer) -> bytes:
         """Answer a request that changes something, or say once more what an earlier try of it was answered."""

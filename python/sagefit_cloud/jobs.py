@@ -123,6 +123,16 @@ class TrainingJob(ContainerJob):
         return f"{self.request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.name}/output"
 
     @property
+    def output_key(self) -> str | None:
+        """The key that its output and its model are encrypted with; None for that of the bucket."""
+        return self.request["OutputDataConfig"].get("KmsKeyId") or None
+
+    @property
+    def volume_key(self) -> str | None:
+        """The key that the volumes of its hosts are encrypted with; None for one that AWS owns."""
+        return self.request["ResourceConfig"].get("VolumeKmsKeyId") or None
+
+    @property
     def compressed(self) -> bool:
         """Whether its output is packed."""
         return bool(self.request["OutputDataConfig"].get("CompressionType", "GZIP") != "NONE")

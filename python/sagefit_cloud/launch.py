@@ -105,7 +105,9 @@ class Launch:
                 continue
             where = target if packed else target / ("data" if name == "output" else name)
             with storage.moving(storage.UPLOAD):
-                storage.upload_folders(job.s3, folders, where, pack_as=packed, scratch=self._folder.parent)
+                storage.upload_folders(
+                    job.s3, folders, where, key=job.output_key, pack_as=packed, scratch=self._folder.parent
+                )
 
     @property
     def _keeps(self) -> bool:

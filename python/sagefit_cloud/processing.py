@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sagefit.cloud import images
-from sagefit_cloud import ends, pulling, storage
+from sagefit_cloud import ends, pulling, storage, volume_keys
 from sagefit_cloud.container import ML, Container
 from sagefit_cloud.ends import EndedError, JobFailedError
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, Hosts
@@ -71,6 +71,7 @@ class ProcessingRun:
                 "ClientError: the embedded cloud runs processing jobs with a ContainerEntrypoint only: it has no "
                 "images, and so no entrypoints of their own"
             )
+        volume_keys.check(self._job)
         pulling.check(self._job.role, application["ImageUri"])
         framework = framework_of(application["ImageUri"])
         self._prepare()
@@ -114,7 +115,8 @@ class ProcessingRun:
                 folder = _here(container, output["LocalPath"])
                 folder.mkdir(parents=True, exist_ok=True)
                 if output["S3UploadMode"] == "Continuous":
-                    self._followed.append(Checkpoints(job.s3, S3Uri.parse(output["S3Uri"]), folder, deletes=False))
+                    where = S3Uri.parse(output["S3Uri"])
+                    self._followed.append(Checkpoints(job.s3, where, folder, deletes=False, key=job.output_key))
 
     def _configure(self, container: Container, names: list[str]) -> None:
         """The files of ``/opt/ml/config``."""
@@ -162,7 +164,9 @@ class ProcessingRun:
                 folders = [_here(container, output["LocalPath"]) for container in self._hosts]
                 target = S3Uri.parse(output["S3Uri"].rstrip("/"))
                 with storage.moving(storage.UPLOAD):
-                    storage.upload_folders(self._job.s3, folders, target, pack_as=None, scratch=self._folder)
+                    storage.upload_folders(
+                        self._job.s3, folders, target, key=self._job.output_key, pack_as=None, scratch=self._folder
+                    )
 
     def _check_stop(self) -> None:
         if self._job.stop_requested.is_set() or self._closing.is_set():

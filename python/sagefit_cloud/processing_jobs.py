@@ -37,6 +37,16 @@ class ProcessingJob(ContainerJob):
         return dict(self.request["ProcessingResources"]["ClusterConfig"])
 
     @property
+    def output_key(self) -> str | None:
+        """The key that all its outputs are encrypted with; None for that of the bucket."""
+        return self.request.get("ProcessingOutputConfig", {}).get("KmsKeyId") or None
+
+    @property
+    def volume_key(self) -> str | None:
+        """The key that the volumes of its hosts are encrypted with; None for one that AWS owns."""
+        return self.cluster.get("VolumeKmsKeyId") or None
+
+    @property
     def isolated(self) -> bool:
         """Whether its containers have no network and no credentials."""
         return bool(self.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))

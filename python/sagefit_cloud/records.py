@@ -58,6 +58,16 @@ class ContainerJob(JobRecord, abc.ABC):
         """Whether its containers have no network and no credentials."""
 
     @property
+    @abc.abstractmethod
+    def output_key(self) -> str | None:
+        """The key that its output is encrypted with; None for that of the bucket."""
+
+    @property
+    @abc.abstractmethod
+    def volume_key(self) -> str | None:
+        """The key that the volumes of its hosts are encrypted with; None for one that AWS owns."""
+
+    @property
     def role(self) -> str:
         """The ARN of its execution role."""
         return str(self.request["RoleArn"])

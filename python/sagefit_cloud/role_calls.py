@@ -90,7 +90,9 @@ def _of_keys(environ: dict[str, Any], operation: str, place: Place) -> Iterator[
     known = s3_backends[place.account][place.partition].buckets
     if operation in _WRITES + _PARTS and bucket in known:
         default = (known[bucket].encryption or {}).get("Rule", {}).get("ApplyServerSideEncryptionByDefault", {})
-        if key := environ.get(_KEY_HEADER) or default.get("KMSMasterKeyID"):
+        upload = known[bucket].multiparts.get(parse_qs(str(environ.get("QUERY_STRING", ""))).get("uploadId", [""])[0])
+        stated = upload.kms_key_id if upload else environ.get(_KEY_HEADER)
+        if key := stated or default.get("KMSMasterKeyID"):
             yield from permissions.key_use("Decrypt" if operation in _PARTS else "GenerateDataKey", key, "s3", place)
     if operation in _READS or (operation == "HeadObject" and "HTTP_X_AMZ_CHECKSUM_MODE" in environ):
         source = unquote(str(environ.get(_COPIED, f"{bucket}/{name}"))).lstrip("/").partition("?versionId=")[0]

@@ -143,9 +143,13 @@ def download(s3: Any, source: S3Uri, path: Path) -> None:
         shutil.copyfileobj(read(s3, source), file)
 
 
-def upload(s3: Any, path: Path, target: S3Uri) -> None:
-    """Copy one file into an object."""
-    s3.upload_file(str(path), target.bucket, target.key, Config=_IN_PARTS)
+def upload(s3: Any, path: Path, target: S3Uri, key: str | None) -> None:
+    """Copy one file into an object, encrypted with a key of KMS, or as the bucket has it."""
+    s3.upload_file(str(path), target.bucket, target.key, Config=_IN_PARTS, ExtraArgs=_encrypted(key))
+
+
+def _encrypted(key: str | None) -> dict[str, str] | None:
+    return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key} if key else None
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -153,19 +157,24 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def upload_folders(s3: Any, folders: Iterable[Path], target: S3Uri, *, pack_as: str | None, scratch: Path) -> None:
-    """Upload several hosts' folders as one: packed into one archive, or file by file. The first host wins."""
+def upload_folders(
+    s3: Any, folders: Iterable[Path], target: S3Uri, *, key: str | None, pack_as: str | None, scratch: Path
+) -> None:
+    """Upload several hosts' folders as one: packed into one archive, or file by file. The first host wins.
+
+    ``key`` is the key that encrypts them.
+    """
     members: dict[str, Path] = {}
     for folder in folders:
         for path in files_in(folder):
             members.setdefault(path.relative_to(folder).as_posix(), path)
     if pack_as is None:
         for name, path in members.items():
-            upload(s3, path, target / name)
+            upload(s3, path, target / name, key)
         return
     archive = scratch / pack_as
     _pack(members, archive)
-    upload(s3, archive, target / pack_as)
+    upload(s3, archive, target / pack_as, key)
     archive.unlink()
 
 
@@ -187,11 +196,12 @@ def _pack(members: dict[str, Path], archive: Path) -> None:
 class Checkpoints:
     """Keeps a local folder and an S3 prefix the same: restores before, follows changes during.
 
-    Also deletions, where ``deletes``: checkpoints are synchronised. Outputs of processing jobs are only uploaded.
+    Also deletions, where ``deletes``: checkpoints are synchronised. Outputs of processing jobs are only uploaded, and
+    encrypted with the ``key`` that the job names.
     """
 
-    def __init__(self, s3: Any, target: S3Uri, folder: Path, *, deletes: bool = True) -> None:
-        self._s3, self._target, self._folder = s3, target, folder
+    def __init__(self, s3: Any, target: S3Uri, folder: Path, *, deletes: bool = True, key: str | None = None) -> None:
+        self._s3, self._target, self._folder, self._key = s3, target, folder, key
         self._deletes = deletes
         self._known: dict[str, tuple[int, int]] = {}
 
@@ -232,7 +242,7 @@ class Checkpoints:
             if _stamp(path) != stamp:
                 return False
             copy.seek(0)
-            self._s3.upload_fileobj(copy, target.bucket, target.key, Config=_IN_PARTS)
+            self._s3.upload_fileobj(copy, target.bucket, target.key, Config=_IN_PARTS, ExtraArgs=_encrypted(self._key))
         return True
 
     def _scan(self) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sagefit_cloud import algorithms, ends, pulling, telemetry
+from sagefit_cloud import algorithms, ends, pulling, telemetry, volume_keys
 from sagefit_cloud.ends import EndedError, JobFailedError, SpotInterruptedError, stands_in
 from sagefit_cloud.hosts import FLUSH_SECONDS, TICK, UTILISATION_SECONDS
 from sagefit_cloud.jobs import TrainingJob
@@ -90,6 +90,7 @@ class TrainingWalk:
         while True:
             if number or not job.starts_warm:
                 self._wait_for_instances()
+                volume_keys.check(job)
             self._check_stop()
             launch = self._launch = Launch(self._machine, job, self._folder / str(number))
             try:

@@ -122,6 +122,6 @@ def test_what_no_single_request_breaks_is_shown_by_a_test(path: dict[str, str], 
     assert block in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_the_seven_of_them_are_there() -> None:
-    assert len(PATHS) == 7
+def test_all_of_them_are_there() -> None:
+    assert len(PATHS) == 8
     assert sum(path["job_file"] != "-" for path in PATHS) == 2

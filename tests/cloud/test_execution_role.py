@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cloud import test_processing_jobs as processing
 from cloud.aws_user import Aws
 
 CHECKPOINTS = {"S3Uri": "s3://bucket-checkpoints/role/", "LocalPath": "/opt/ml/checkpoints"}
@@ -18,6 +19,10 @@ ALL = {
     "s3:ListBucket": ["arn:aws:s3:::bucket-data", "arn:aws:s3:::bucket-checkpoints"],
     "s3:GetObject": ["arn:aws:s3:::bucket-data/*", "arn:aws:s3:::bucket-checkpoints/role/*"],
     "s3:PutObject": ["arn:aws:s3:::bucket-artifacts/jobs/*", "arn:aws:s3:::bucket-checkpoints/role/*"],
+}
+UNDER = {
+    "kms:CreateGrant": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+    "kms:GenerateDataKey": {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}},
 }
 SCRIPT = """
 import os, pathlib
@@ -32,7 +37,12 @@ def role(aws: Aws, name: str, allowed: dict[str, list[str]]) -> str:
     iam = aws.client("iam")
     trust = iam.get_role(RoleName="execution")["Role"]["AssumeRolePolicyDocument"]
     arn = iam.create_role(RoleName=name, Path="/some/", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
-    statements = [{"Effect": "Allow", "Action": action, "Resource": where} for action, where in allowed.items()]
+    statements: list[dict[str, Any]] = [
+        {"Effect": "Allow", "Action": action, "Resource": where} for action, where in allowed.items()
+    ]
+    for statement in statements:
+        if statement["Action"] in UNDER:
+            statement["Condition"] = UNDER[statement["Action"]]
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
     iam.put_role_policy(RoleName=name, PolicyName="data", PolicyDocument=policy)
     return str(arn)
@@ -132,3 +142,81 @@ def test_a_role_uses_the_keys_of_its_buckets(
     job = aws.wait(request["TrainingJobName"])
     assert job["TrainingJobStatus"] == status, job.get("FailureReason")
     assert told in job.get("FailureReason", "")
+
+
+KEY_RIGHTS = ("kms:CreateGrant", "kms:Decrypt", "kms:GenerateDataKey")
+# Larger than what goes to S3 in one request: whoever sends parts has to read those before.
+LARGE = """
+import os, pathlib, sys
+(pathlib.Path(FOLDER) / "large").write_bytes(os.urandom(9 << 20))
+"""
+TRAINED = LARGE.replace("FOLDER", 'os.environ["SAGEFIT_ML_ROOT"] + "/model"')
+PROCESSED = LARGE.replace("FOLDER", "sys.argv[2]")
+VOLUME = {"InstanceType": "ml.m5.large", "InstanceCount": 1, "VolumeSizeInGB": 10}
+
+
+def trained(aws: Aws, role_arn: str, key: str) -> tuple[dict[str, Any], str]:
+    """A training job that names a key for its volume and its output, and where its model is."""
+    job = aws.run(
+        TRAINED,
+        RoleArn=role_arn,
+        OutputDataConfig={"S3OutputPath": "s3://bucket-artifacts/jobs", "KmsKeyId": key},
+        ResourceConfig={**VOLUME, "VolumeKmsKeyId": key},
+    )
+    return job, f"jobs/{job['TrainingJobName']}/output/model.tar.gz"
+
+
+def processed(aws: Aws, role_arn: str, key: str, mode: str = "EndOfJob") -> tuple[dict[str, Any], str]:
+    """The same of a processing job."""
+    aws.put("processing/raw/1.bin", b"x")
+    made = processing.request(aws, PROCESSED, RoleArn=role_arn)
+    name = made["ProcessingJobName"]
+    made["ProcessingOutputConfig"] = {"Outputs": [processing.output("rows", name, mode)], "KmsKeyId": key}
+    made["ProcessingResources"] = {"ClusterConfig": {**VOLUME, "VolumeKmsKeyId": key}}
+    aws.client("sagemaker").create_processing_job(**made)
+    return processing.wait(aws, name), f"{name}/rows/large"
+
+
+def followed(aws: Aws, role_arn: str, key: str) -> tuple[dict[str, Any], str]:
+    """The same of a processing job whose output goes to S3 while it runs."""
+    return processed(aws, role_arn, key, "Continuous")
+
+
+@pytest.fixture(scope="module")
+def named(aws: Aws) -> str:
+    """The ARN of a key that no bucket has."""
+    return str(aws.client("kms").create_key()["KeyMetadata"]["Arn"])
+
+
+def with_key(aws: Aws, name: str, key: str, lacks: str = "") -> str:
+    """A role that may use a key as jobs use it, but for one right."""
+    everywhere = {action: ["*"] for action in ("s3:ListBucket", "s3:GetObject", "s3:PutObject")}
+    rights = {action: [key] for action in KEY_RIGHTS if action != lacks}
+    return role(aws, name, {**ALL, **everywhere, **rights})
+
+
+@pytest.mark.parametrize("run", [trained, processed, followed])
+def test_a_job_encrypts_with_the_key_that_it_names(aws: Aws, named: str, run: Any) -> None:
+    job, made = run(aws, with_key(aws, f"named-{run.__name__}", named), named)
+    assert job.get("FailureReason") is None
+    found = aws.client("s3").head_object(Bucket="bucket-artifacts", Key=made)
+    assert (found["ServerSideEncryption"], found["SSEKMSKeyId"]) == ("aws:kms", named)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "reason"),
+    [
+        ("kms:CreateGrant", "VolumeKmsKeyId {key} cannot be used: User: "),
+        ("kms:Decrypt", "Artifact upload failed:"),
+        ("kms:GenerateDataKey", "Artifact upload failed:"),
+    ],
+)
+@pytest.mark.parametrize("run", [trained, processed])
+def test_a_role_that_may_not_use_the_key_fails_the_job(aws: Aws, named: str, run: Any, lacks: str, reason: str) -> None:
+    role_arn = with_key(aws, f"named-{run.__name__}-{lacks[4:].lower()}", named, lacks)
+    job, _ = run(aws, role_arn, named)
+    said = job["FailureReason"]
+    assert said.startswith(f"ClientError: {reason.format(key=named)}"), said
+    assert f"/SageMaker is not authorized to perform: {lacks} on resource: {named}" in said
+    began = job.get("TrainingStartTime") or job.get("ProcessingStartTime")
+    assert (began is None) == (lacks == "kms:CreateGrant")
