@@ -26,6 +26,12 @@ _CODES = {
     "sns": "InvalidParameter",
     "sts": "ValidationError",
 }
+# Of S3, whose errors are other ones: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+_OF_S3 = {
+    "createBucketConfiguration.locationConstraint": "InvalidLocationConstraint",
+    "serverSideEncryption": "InvalidEncryptionAlgorithmError",
+    "storageClass": "InvalidStorageClass",
+}
 _SHOWN = 256  # letters of a value
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -47,9 +53,18 @@ def refusal(service: str, operation: str, request: dict[str, Any], place: rules.
     code = _CODES.get(name, "ValidationException")
     if problems := problems_of(name, operation, request):
         count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
-        return rules.Said(f"{count}: {'; '.join(problems)}", code)
+        return rules.Said(f"{count}: {'; '.join(problems)}", _code_of_s3(operation, problems) if name == "s3" else code)
     conflict = next(rules.conflicts_of(name, operation, request, place), None)
     return rules.Said(conflict, code) if isinstance(conflict, str) else conflict
+
+
+def _code_of_s3(operation: str, problems: list[str]) -> str:
+    """What S3 calls the first thing that is wrong with a request."""
+    where = problems[0].split(" at '", 1)[1].partition("'")[0]
+    shape = _input_shape("s3", operation)
+    payload = shape.serialization.get("payload") if shape else None
+    in_body = payload and where.partition(".")[0] == _join("", payload)
+    return _OF_S3.get(where, "MalformedXML" if in_body else "InvalidArgument")
 
 
 @cache

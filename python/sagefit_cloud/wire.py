@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,8 +20,8 @@ from sagefit_cloud.rules.table import Place
 Environ = dict[str, Any]
 NOT_SAID = "unknown"
 _BOTO_NAMES = {"awslambda": "lambda", "servicequotas": "service-quotas"}
-_TARGET, _CBOR = "HTTP_X_AMZ_TARGET", "application/cbor"
-_UNREAD = ("s3",)  # whose bodies may be large; its operations have few parameters, and moto checks them
+_TARGET, _MATCH = "HTTP_X_AMZ_TARGET", "sagefit.match"
+_LARGEST = 16 * 1024**2  # bytes of a body that was compressed
 
 
 def boto_name(service: str) -> str:
@@ -43,21 +44,29 @@ def place_of(environ: Environ) -> Place:
 
 def action_of(environ: Environ, service: str) -> str:
     """The name of the API call, wherever its protocol puts it."""
+    if service != "s3" and (named := _named(environ)):
+        return named
+    try:
+        return str(_match(environ, boto_name(service))[0])
+    except Exception:  # a path no operation has, or a service without a model: the method has to do
+        return str(environ.get("REQUEST_METHOD"))
+
+
+def _named(environ: Environ) -> str:
+    """The API call that a request names in words; empty where its path tells.
+
+    S3 reads no such names, so they would stand for another call than the one that is made.
+    """
     target = environ.get(_TARGET)
     if target:
         return str(target).rsplit(".", 1)[-1]
     path = str(environ.get("PATH_INFO", ""))
     if path.startswith("/service/") and "/operation/" in path:  # Smithy RPC v2
         return path.rsplit("/", 1)[-1]
-    form = body_of(environ).decode(errors="replace") if _is_form(environ) else ""
-    for source in (form, str(environ.get("QUERY_STRING", ""))):
+    for source in (_form_of(environ), str(environ.get("QUERY_STRING", ""))):
         if "Action=" in source:
             return parse_qs(source).get("Action", ["unknown"])[0]
-    try:
-        operation, _ = get_service_router(boto_name(service)).match(Request(environ.copy()))
-    except Exception:  # a path no operation has, or a service without a model: the method has to do
-        return str(environ.get("REQUEST_METHOD"))
-    return str(operation.name)
+    return ""
 
 
 def speaks_json(environ: Environ, service: str) -> bool:
@@ -82,35 +91,52 @@ def body_of(environ: Environ) -> bytes:
     return body
 
 
+def _plain(environ: Environ) -> bytes:
+    """The body of a request, unpacked where it is compressed. Raises ValueError where it cannot be unpacked."""
+    packed = environ.get("HTTP_CONTENT_ENCODING")
+    if environ.get("HTTP_TRANSFER_ENCODING") or packed not in (None, "", "identity", "gzip"):
+        raise ValueError(f"a body in {packed or 'chunks'}")
+    body = body_of(environ)
+    if packed != "gzip":
+        return body
+    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        plain = unpacking.decompress(body, _LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not unpacking.eof:
+        raise ValueError("a body that is cut, or too large")
+    return plain
+
+
 def parameters_of(environ: Environ, service: str, action: str) -> dict[str, Any] | None:
     """What an operation is asked with; None where it cannot be told.
 
-    That is so for S3, for a body that is compressed, and for operations that botocore has no model of. A member that
-    the model does not name is kept where the protocol is JSON alone.
+    That is so for operations that botocore has no model of, for bodies that cannot be unpacked, and for CBOR, which
+    moto does not speak. The content of an object of S3 is left aside: it may be large, and is read once, by moto. A
+    member that the model does not name is kept where the protocol is JSON alone.
     """
     name = boto_name(service)
-    if name in _UNREAD or environ.get("HTTP_CONTENT_ENCODING"):
-        return None
     try:
         model = get_service_model(name)
         operation = model.operation_model(action)
-        if environ.get("CONTENT_TYPE") == _CBOR:
-            return None
         protocol = determine_request_protocol(model, environ.get("CONTENT_TYPE"))
-        body = body_of(environ)
+        parser = PROTOCOL_PARSERS[protocol]
+        body = b"" if operation.has_streaming_input else _plain(environ)
         if protocol == "json":
             found: Any = json.loads(body or b"{}")
             return found if isinstance(found, dict) else None
-        request = Request({**environ, "wsgi.input": io.BytesIO(body)})
-        in_path = get_service_router(name).match(request)[1] if protocol.startswith("rest") else {}
-        parsed: dict[str, Any] = PROTOCOL_PARSERS[protocol](operation).parse(
+        in_path = protocol.startswith("rest")
+        length = {} if in_path else {"CONTENT_LENGTH": str(len(body))}  # it is read as a form
+        request = Request({**environ, **length, "wsgi.input": io.BytesIO(body)})
+        parsed: dict[str, Any] = parser(operation).parse(
             {
                 "method": request.method,
-                "values": request.values,
+                "values": request.args if in_path else request.values,
                 "headers": request.headers,
                 "body": body,
                 "url_path": request.path,
-                "url_params": in_path,
+                "url_params": _match(environ, name)[1] if in_path else {},
             }
         )
         return parsed
@@ -118,5 +144,20 @@ def parameters_of(environ: Environ, service: str, action: str) -> dict[str, Any]
         return None
 
 
-def _is_form(environ: Environ) -> bool:
-    return str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded")
+def _match(environ: Environ, service: str) -> tuple[str, dict[str, Any]]:
+    """The operation that a path is of, and what it names. Looked for once: it takes longer than all else here."""
+    if _MATCH not in environ:
+        operation, named = get_service_router(service).match(Request(environ.copy()))
+        environ[_MATCH] = str(operation.name), named
+    found: tuple[str, dict[str, Any]] = environ[_MATCH]
+    return found
+
+
+def _form_of(environ: Environ) -> str:
+    """The form that a request is; empty for one that is none, or that cannot be unpacked."""
+    if not str(environ.get("CONTENT_TYPE", "")).startswith("application/x-www-form-urlencoded"):
+        return ""
+    try:
+        return _plain(environ).decode(errors="replace")
+    except ValueError:
+        return ""
