@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli_runner import Sagefit
 from cloud.aws_user import Aws
+from waiting import wait_until
 
 # They share a state machine and its roles, which are made once.
 pytestmark = pytest.mark.xdist_group("schedules")
@@ -19,15 +23,14 @@ PASS = {"StartAt": "done", "States": {"done": {"Type": "Pass", "End": True}}}
 _UNIVERSAL = "arn:aws:scheduler:::aws-sdk:sfn:startExecution"
 
 
-@pytest.fixture(scope="module")
-def machine(aws: Aws) -> str:
-    """A state machine, and a role that may start it beside one that may not."""
+def made(aws: Aws) -> str:
+    """The ARN of a new state machine, with roles that may start it and one that may not."""
     trust = {"Effect": "Allow", "Principal": {"Service": "scheduler.amazonaws.com"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    made = aws.client("stepfunctions").create_state_machine(
+    answer = aws.client("stepfunctions").create_state_machine(
         name="scheduled", definition=json.dumps(PASS), roleArn=f"arn:aws:iam::{ACCOUNT}:role/execution"
     )
-    arn = str(made["stateMachineArn"])
+    arn = str(answer["stateMachineArn"])
     start = {"Effect": "Allow", "Action": "states:StartExecution", "Resource": arn}
     roles = {
         "may-start": [start],
@@ -39,6 +42,26 @@ def machine(aws: Aws) -> str:
         policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
         aws.client("iam").put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=policy)
     return arn
+
+
+@pytest.fixture(scope="module")
+def machine(aws: Aws) -> str:
+    return made(aws)
+
+
+@pytest.fixture
+def hourly(tmp_path: Path) -> Iterator[Aws]:
+    """A cloud of its own, in which an hour passes for schedules in each second."""
+    sagefit = Sagefit(tmp_path / "home", CLOUD="local")
+    sagefit("cloud", "up", "--clock", "3600")
+    try:
+        assert "clock: 3600," in sagefit("cloud", "status").out
+        found = Aws(sagefit.aws_environment())
+        found.prepare()
+        yield found
+        found.close()
+    finally:
+        sagefit("cloud", "down")
 
 
 def schedule(aws: Aws, machine: str, name: str, expression: str, role: str = "may-start", **more: Any) -> None:
@@ -115,3 +138,10 @@ def test_a_schedule_with_a_key_is_started_where_its_role_may_decrypt(aws: Aws, m
     schedule(aws, machine, "open", "rate(1 day)", "may-decrypt", KmsKeyArn=key)
     wait(aws, machine, "open")
     assert started(aws, machine, "closed") == 0
+
+
+def test_a_clock_that_is_fast_makes_hours_short(hourly: Aws) -> None:
+    machine, expressions = made(hourly), {"rate": "rate(1 hour)", "cron": "cron(0 * * * ? *)"}
+    for name, expression in expressions.items():
+        schedule(hourly, machine, name, expression)
+    wait_until(lambda: min(started(hourly, machine, name) for name in expressions) >= 2)
