@@ -26,6 +26,22 @@ def cleanups_of(cloud: Cloud, run: str) -> list[dict[str, Any]]:
     return [each for each in found if json.loads(each["input"])["run"] == run]
 
 
+def request_of(cloud: Cloud, run: str) -> dict[str, Any]:
+    """What a training job of this platform asks for, without its name: that of a run that is started for it."""
+    cloud.start("pool", run)
+    assert cloud.ended("pool", run)["status"] == "SUCCEEDED"
+    done = cloud.client("sagemaker").describe_training_job(TrainingJobName=f"{run}-0")
+    fields = (
+        "AlgorithmSpecification",
+        "RoleArn",
+        "InputDataConfig",
+        "OutputDataConfig",
+        "ResourceConfig",
+        "StoppingCondition",
+    )
+    return {field: done[field] for field in fields} | {"Tags": [{"Key": "sagefit:platform", "Value": "dev"}]}
+
+
 def test_a_run_that_is_stopped_in_the_console_stops_its_training_job(hard: Cloud) -> None:
     run = hanging(hard, 5)
     hard.client("stepfunctions").stop_execution(executionArn=f"{STATES}:execution:sagefit-dev-hard:{run}")
@@ -40,16 +56,37 @@ def test_a_run_that_is_stopped_in_the_console_stops_its_training_job(hard: Cloud
     assert {each["TrainingJobName"] for each in stopped} == {f"{run}-0"}
 
 
+def test_a_run_whose_time_is_over_stops_its_training_job(cloud: Cloud) -> None:
+    sagemaker, states, run = cloud.client("sagemaker"), cloud.client("stepfunctions"), "late-000300-000003"
+    request = request_of(cloud, "pool-000300-000003")
+    hangs = {"ContainerEntrypoint": ["python3", "-c", "import time; time.sleep(600)"], "ContainerArguments": ["-"]}
+    algorithm = request["AlgorithmSpecification"] | hangs
+    sagemaker.create_training_job(**request | {"TrainingJobName": f"{run}-0", "AlgorithmSpecification": algorithm})
+    trust = {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = cloud.client("iam").create_role(RoleName="late", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    wait = {"Type": "Wait", "Seconds": 600, "End": True}
+    late = states.create_state_machine(
+        name="sagefit-dev-late",
+        definition=json.dumps({"StartAt": "wait", "TimeoutSeconds": 1, "States": {"wait": wait}}),
+        roleArn=role,
+    )["stateMachineArn"]
+    try:
+        cloud.start("late", run)
+        assert cloud.ended("late", run)["status"] == "TIMED_OUT"
+        (cleanup,) = wait_until(lambda: [each for each in cleanups_of(cloud, run) if each["status"] != "RUNNING"])
+    finally:
+        states.delete_state_machine(stateMachineArn=late)
+    assert (cleanup["status"], json.loads(cleanup["input"])) == ("SUCCEEDED", {"run": run, "status": "TIMED_OUT"})
+    wait_until(lambda: sagemaker.describe_training_job(TrainingJobName=f"{run}-0")["TrainingJobStatus"] == "Stopped")
+
+
 def test_its_instances_are_given_back_and_those_of_others_are_kept(cloud: Cloud) -> None:
     sagemaker, run = cloud.client("sagemaker"), "pool-000300-000001"
-    cloud.start("pool", run)
-    assert cloud.ended("pool", run)["status"] == "SUCCEEDED"
-    done = sagemaker.describe_training_job(TrainingJobName=f"{run}-0")
-    fields = ("AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig", "StoppingCondition")
-    request = {field: done[field] for field in fields} | {"Tags": [{"Key": "sagefit:platform", "Value": "dev"}]}
+    request = request_of(cloud, run)
     for size, job in enumerate((f"{run}-1", f"other-{run}-1"), 41):  # a size of its own, so none takes the other's
-        resources = done["ResourceConfig"] | {"VolumeSizeInGB": size, "KeepAlivePeriodInSeconds": 1800}
-        sagemaker.create_training_job(TrainingJobName=job, ResourceConfig=resources, **request)
+        resources = request["ResourceConfig"] | {"VolumeSizeInGB": size, "KeepAlivePeriodInSeconds": 1800}
+        sagemaker.create_training_job(**request | {"TrainingJobName": job, "ResourceConfig": resources})
 
     def pool(job: str) -> str:
         return str(sagemaker.describe_training_job(TrainingJobName=job)["WarmPoolStatus"]["Status"])
