@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import cuda_compat, cut_off, environment, evidence, patterns, report, saves, torchrun, verdict
+from . import cuda_compat, cut_off, environment, evidence, host_name, patterns, report, saves, torchrun, verdict
 from .process import Console, Ended, Program
 from .recorder import Recorder
 from .stop import Deadline, Stop
@@ -72,6 +72,8 @@ class _Run:
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", **environment.variables(job, words)}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(job.code), os.environ.get("PYTHONPATH")]))
         variables.update(cuda_compat.variables(variables))
+        if len(job.hosts) > 1:
+            variables.update(host_name.variables(variables, job.host))
         self._install(job.code, variables)
         if torchrun.is_wanted(job, script):
             command, wrapper = torchrun.command(job, script, words, variables), True
