@@ -26,6 +26,11 @@ variable "image" {
   }
 
   validation {
+    condition     = var.image.uri != ""
+    error_message = "image.uri: is empty. Write registry/repository:tag, or leave it out and name a framework."
+  }
+
+  validation {
     condition     = var.image.repository == null || (var.image.tag == null) != (var.image.digest == null)
     error_message = "image.repository: give exactly one of image.tag and image.digest with it."
   }

@@ -62,6 +62,11 @@ variable "processing" {
   }
 
   validation {
+    condition     = alltrue([for s in var.processing : s.image.uri != ""])
+    error_message = "processing[*].image.uri: is empty. Write registry/repository:tag, or leave it out and name a framework."
+  }
+
+  validation {
     condition     = alltrue([for s in var.processing : s.image.repository == null ? s.image.tag == null && s.image.digest == null : (s.image.tag == null) != (s.image.digest == null) && (s.image.digest == null || can(regex(local._limits["image.digest"].pattern, s.image.digest)))])
     error_message = "processing[*].image: a repository takes exactly one of tag and digest, which is sha256: and 64 hexadecimal digits; other images take neither. Correct tag and digest."
   }

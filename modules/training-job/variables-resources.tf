@@ -88,8 +88,8 @@ variable "resources" {
   }
 
   validation {
-    condition     = startswith(var.resources.checkpoint_local_path, "/") && length(var.resources.checkpoint_local_path) <= local._limits["resources.checkpoint_local_path"].most
-    error_message = "resources.checkpoint_local_path: an absolute path of at most ${local._limits["resources.checkpoint_local_path"].most} characters (API)."
+    condition     = startswith(var.resources.checkpoint_local_path, "/") && var.resources.checkpoint_local_path != "/" && length(var.resources.checkpoint_local_path) <= local._limits["resources.checkpoint_local_path"].most
+    error_message = "resources.checkpoint_local_path: an absolute path below / of at most ${local._limits["resources.checkpoint_local_path"].most} characters (API)."
   }
 
   validation {

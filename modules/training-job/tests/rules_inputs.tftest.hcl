@@ -223,6 +223,16 @@ run "image_uri_length" {
   expect_failures = [aws_sfn_state_machine.this]
 }
 
+run "image_uri_is_not_empty" {
+  command = plan
+
+  variables {
+    image = { uri = "" }
+  }
+
+  expect_failures = [var.image]
+}
+
 run "image_uri_digest" {
   command = plan
 

@@ -545,6 +545,16 @@ run "checkpoint_path_is_written_out" {
   expect_failures = [var.resources]
 }
 
+run "checkpoint_local_path_is_below_the_root" {
+  command = plan
+
+  variables {
+    resources = { checkpoint_local_path = "/" }
+  }
+
+  expect_failures = [var.resources]
+}
+
 run "checkpoint_path_is_absolute" {
   command = plan
 

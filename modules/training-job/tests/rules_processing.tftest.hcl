@@ -64,6 +64,16 @@ run "names_are_used_once" {
   expect_failures = [var.processing]
 }
 
+run "image_uri_of_a_step_is_not_empty" {
+  command = plan
+
+  variables {
+    processing = [{ name = "a", image = { uri = "" }, outputs = ["o"], instance_type = "ml.m5.large" }]
+  }
+
+  expect_failures = [var.processing]
+}
+
 run "image_is_exactly_one_kind" {
   command = plan
 

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from sagefit.catalog import instances
 from sagefit.job.image_table import Family, algorithms, frameworks, numbers
 from sagefit.job.key import Key
+from sagefit.job.limits import most
 from sagefit.job.model import Image, Job
 from sagefit.job.problem import Problem
 from sagefit.nearest import did_you_mean
@@ -110,10 +111,13 @@ def _strangers(image: Image, way: str) -> Iterator[Problem]:
 
 
 def _uri_problems(uri: str) -> Iterator[Problem]:
-    """CreateTrainingJob takes registry/repository[:tag] or registry/repository[@digest] of 255 characters."""
-    field = ("image", "uri")
-    if len(uri) > 255:
-        yield Problem(field, f"{len(uri)} characters; SageMaker takes 255", "use a shorter repository name or tag")
+    """CreateTrainingJob takes registry/repository[:tag] or registry/repository[@digest]."""
+    field, longest = ("image", "uri"), most("image.uri")
+    if not uri:
+        yield Problem(field, "is empty", "write registry/repository:tag, or remove image.uri and name a framework")
+    if len(uri) > longest:
+        message = f"{len(uri)} characters; SageMaker takes {longest}"
+        yield Problem(field, message, "use a shorter repository name or tag")
     name, at, digest = uri.partition("@")
     if at and not re.fullmatch(_DIGEST, digest):
         message = "a digest is @sha256: and 64 hexadecimal digits"

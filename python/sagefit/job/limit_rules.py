@@ -19,12 +19,13 @@ from sagefit.job.values import duration
 
 if TYPE_CHECKING:
     from sagefit.job.model import Image, Job
+    from sagefit.job.values import Source
 
 CODE_CHANNELS = 2
 """Inputs that Sagefit adds to a job with code: the code and the launcher."""
 LAUNCHER_ARGUMENTS = 4
 """What the launcher is told before the script's own arguments, and one more in an isolated container."""
-_LAUNCHER_METRICS = 4
+LAUNCHER_METRICS = 4
 LONGEST_SPOT_WAIT = 3600
 """Of a built-in algorithm without checkpoints (SageMaker guide, managed spot training)."""
 _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (API)"}
@@ -32,6 +33,7 @@ _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (
 
 def limit_problems(job: Job) -> Iterator[Problem]:
     """Every limit that a job exceeds."""
+    yield from _counts(job)
     yield from _inputs(job)
     yield from _code(job)
     yield from _metrics(job)
@@ -69,6 +71,19 @@ def argument_problems(job: Job, *, isolated: bool) -> Iterator[Problem]:
         )
 
 
+def _counts(job: Job) -> Iterator[Problem]:
+    for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):
+        if len(table) > (limit := most(what)):
+            message = f"{len(table)} entries; SageMaker and Sagefit together leave room for {limit}"
+            yield Problem((what,), message, "remove some")
+
+
+def uri_problems(field: Key, source: Source, limit: str) -> Iterator[Problem]:
+    """An address in S3 that is longer than the row ``limit`` of the table says."""
+    if source.uri and not source.is_local and len(source.uri) > (longest := most(limit)):
+        yield Problem((*field, "uri"), f"an S3 uri has at most {longest} characters (API)", "use a shorter prefix")
+
+
 def _inputs(job: Job) -> Iterator[Problem]:
     own = CODE_CHANNELS if job.code else 0
     if len(job.inputs) + own > most("inputs"):
@@ -77,17 +92,17 @@ def _inputs(job: Job) -> Iterator[Problem]:
             f"{len(job.inputs)} inputs; a training job takes {most('inputs')} (API), and a job with code uses {own}",
             "give several prefixes one parent, or use a manifest",
         )
-    longest = most("inputs.*.uri")
     for name, channel in job.channels.items():
-        if channel.uri and not channel.is_local and len(channel.uri) > longest:
-            field: Key = ("inputs", name, "uri")
-            yield Problem(field, f"an S3 uri has at most {longest} characters (API)", "use a shorter prefix")
+        yield from uri_problems(("inputs", name), channel, "inputs.*.uri")
 
 
 def _code(job: Job) -> Iterator[Problem]:
     if job.code is None:
         return
     yield from argument_problems(job, isolated=bool(job.resources.network_isolation))
+    if len(job.code.entry_point) > (longest := most("code.entry_point")):
+        message = f"{len(job.code.entry_point)} characters; a container takes {longest} (API)"
+        yield Problem(("code", "entry_point"), message, "put the script into a folder with a shorter path")
     if LeftOut([*job.code.exclude, *always_left_out(job.name)]).file(job.code.entry_point):
         yield Problem(
             ("code", "entry_point"),
@@ -103,7 +118,7 @@ def brings_metrics(image: Image) -> bool:
 
 def launcher_metrics(job: Job) -> int:
     """How many metrics the launcher adds to those of ``job``."""
-    return _LAUNCHER_METRICS if job.code and not brings_metrics(job.image) else 0
+    return LAUNCHER_METRICS if job.code and not brings_metrics(job.image) else 0
 
 
 def _metrics(job: Job) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from functools import cache
 
 from sagefit.job.image_table import processing
 from sagefit.job.key import Key
+from sagefit.job.limit_rules import uri_problems
 from sagefit.job.limits import most
 from sagefit.job.model import Channel, Image, Job, Resources
 from sagefit.job.problem import Problem
@@ -114,6 +115,7 @@ def _inputs(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem
         yield Problem(("inputs",), message, "give several prefixes one parent, or use a manifest")
     for name, source in step.sources.items():
         field: Key = ("inputs", name)
+        yield from uri_problems(field, source, "processing.*.inputs.*.uri")
         if (source.uri is None) == (source.step_output is None):
             yield Problem(field, "an input is either a uri or from an earlier step", "keep one of the two")
         elif source.step_output is not None:

@@ -182,10 +182,6 @@ def _texts(job: Job) -> Iterator[Problem]:
         yield from _text(("tags", key), "tags", key, value)
     for what, table in (("hyperparameters", job.hyperparameters), ("environment", job.environment), ("tags", job.tags)):
         yield from _twins((what,), table)
-        if len(table) > (limit := most(what)):
-            yield Problem(
-                (what,), f"{len(table)} entries; SageMaker and Sagefit together leave room for {limit}", "remove some"
-            )
 
 
 def _twins(field: Key, table: Mapping[str, object]) -> Iterator[Problem]:
@@ -233,10 +229,10 @@ def _resources(job: Job) -> Iterator[Problem]:
             *_too_warm(resources.warm_pool, resources.max_keep_alive),
         )
     place, longest = resources.checkpoint_local_path, most("resources.checkpoint_local_path")
-    if not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place):
+    if len(place) > longest or not re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/]+)+", place):
         yield Problem(
             ("resources", "checkpoint_local_path"),
-            f"an absolute path of at most {longest} characters, without . and .. and double slashes",
+            f"an absolute path below / of at most {longest} characters, without . and .. and double slashes",
             "write it out, such as /opt/ml/checkpoints",
         )
     if (resources.subnet_ids is None) != (resources.security_group_ids is None):
