@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import importlib
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import sagefit
@@ -41,7 +44,68 @@ def api() -> str:
         parts += [f"## {title}", *(part for name in group for part in _entry(name, getattr(sagefit, name)))]
     parts += ["## What comes back", "Objects of these types are parts of those above; nobody makes them by hand."]
     parts += [part for kind in PARTS for part in _entry(kind.__name__, kind)]
+    parts += ["### Other types", "What the signatures above name as well.", _others([*map(_found, names), *PARTS])]
     return "\n\n".join(parts) + "\n"
+
+
+def _found(name: str) -> Any:
+    return getattr(sagefit, name)
+
+
+def _others(shown: list[Any]) -> str:
+    """A row for each type that a signature names and that has no entry of its own."""
+    others = {pair for each in shown for pair in _named(each)} - {(each.__name__, each.__module__) for each in shown}
+    times = Counter(name for name, _ in others)
+    rows = (
+        f"| `{name}`{f' of `{_room(module)}`' if times[name] > 1 else ''} | {_said(name, module)} |"
+        for name, module in sorted(others)
+    )
+    return "\n".join(("| type | what it is | fields |", "|---|---|---|", *rows))
+
+
+def _named(found: Any) -> Iterator[tuple[str, str]]:
+    """The package's own types that the signatures of a function, or of a type's fields and members, name: each with
+    the module that writes it."""
+    functions = [function for _, function in _functions(found)] if inspect.isclass(found) else [found]
+    signatures = [inspect.signature(function) for function in functions]
+    annotations = [each.return_annotation for each in signatures]
+    annotations += [taken.annotation for each in signatures for taken in each.parameters.values()]
+    annotations += _fields(found).values() if inspect.isclass(found) else ()
+    for name in re.findall(r"\b[A-Z]\w+", " ".join(map(str, annotations))):
+        if (home := _home(name, found.__module__)).startswith("sagefit"):
+            yield name, home
+
+
+def _home(name: str, module: str) -> str:
+    """The module that a name in a module comes from, also where only type checkers import it."""
+    for node in ast.walk(_parsed(module)):
+        if isinstance(node, ast.ImportFrom) and name in (alias.asname or alias.name for alias in node.names):
+            return _home(name, str(node.module))
+    return module if hasattr(importlib.import_module(module), name) else ""
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(importlib.import_module(module)))
+
+
+def _room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def _said(name: str, module: str) -> str:
+    """Two cells: the first sentence of a class and its fields, or what an alias stands for."""
+    found = getattr(importlib.import_module(module), name)
+    if inspect.isclass(found):
+        sentence = re.split(r"(?<=\.)\s", " ".join(inspect.cleandoc(found.__doc__ or "").split()))[0]
+        fields = _fields(found) or getattr(found, "model_fields", {})
+        return f"{_cell(_quoted(sentence))} | {', '.join(f'`{field}`' for field in fields)}"
+    written = next(
+        node.value
+        for node in _parsed(module).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+    )
+    return f"`{_cell(_annotated(ast.unparse(written)))}` | "
 
 
 def _entry(name: str, found: Any) -> Iterator[str]:
@@ -68,23 +132,26 @@ def _fields(kind: type) -> dict[str, Any]:
 
 def _members(kind: type) -> Iterator[str]:
     """A row for each property and method: what it gives, and its docstring."""
-    for name, member in vars(kind).items():
-        if name.startswith("_") or (kind is sagefit.Job and name not in JOB):
-            continue
-        if isinstance(member, property | cached_property):
-            function = member.fget if isinstance(member, property) else member.func
-            shown = name
-        elif inspect.isfunction(member):
-            function, shown = member, _call(name, member)
-        else:
-            continue
+    for shown, function in _functions(kind):
         said = _quoted(" ".join(inspect.cleandoc(function.__doc__ or "").split()))
         yield f"| `{_cell(shown)}` | `{_cell(_returned(function))}` | {_cell(said)} |"
 
 
+def _functions(kind: type) -> Iterator[tuple[str, Any]]:
+    """How each property and method is written, and its function."""
+    for name, member in vars(kind).items():
+        if name.startswith("_") or (kind is sagefit.Job and name not in JOB):
+            continue
+        if isinstance(member, property | cached_property):
+            yield name, member.fget if isinstance(member, property) else member.func
+        elif inspect.isfunction(member):
+            yield _call(name, member), member
+
+
 def _call(name: str, function: Callable[..., Any], *, wide: bool = True) -> str:
     """How it is called; over several lines where it is long and may be."""
-    words, star = [], False
+    words: list[str] = []
+    star = False
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name == "self":
             continue
