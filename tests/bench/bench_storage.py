@@ -3,11 +3,12 @@
 A job is applied, one of its 21 code files is changed, it is applied again, and it is destroyed. What counts is what the
 embedded cloud itself takes: the files below its folder and those that it holds open without a name, and the resident
 memory of its process, against what it has after the same job with next to no data. Terraform's own memory and the
-volumes of containers are not part of it.
+volumes of containers are not part of it. ``--smoke`` takes 20 MB and asks for no goal.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import statistics
@@ -79,11 +80,15 @@ def listing_seconds(s3: Any, bucket: str) -> float:
 
 def main() -> None:
     """Print the row, and end with 1 where a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="a hundredth of the data: does it run at all?")
+    smoke = parser.parse_args().smoke
+    size = 1 if smoke else 100  # MB of a file
     with tempfile.TemporaryDirectory() as folder:
         job = write_job(Path(folder))
         for number in range(FILES):
             (job.with_name("src") / f"module_{number}.py").write_text(f"value = {number}\n", encoding="utf-8")
-        data = FILES * 100 * MB
+        data = FILES * size * MB
         sagefit = Sagefit(Path(folder) / "home", CLOUD="local")
         sagefit("cloud", "up")
         os.environ["SAGEFIT_HOME"] = str(sagefit.home)
@@ -94,7 +99,7 @@ def main() -> None:
         sagefit("apply", job)  # with four bytes of data: everything is loaded that an apply needs
         for number in range(FILES):
             with (job.with_name("data") / f"part-{number}.bin").open("wb") as file:
-                for _ in range(100):
+                for _ in range(size):
                     file.write(os.urandom(MB))
         watch = Watch(me.pid, sagefit.home / "cloud")
         watch.start()
@@ -122,7 +127,7 @@ def main() -> None:
         f"listing {listing:.2f} times that of an empty bucket (goal {LISTING_GOAL}), "
         f"left after destroy {left / MB:.0f} MB"
     )
-    sys.exit(disk > DISK_GOAL or memory > MEMORY_GOAL or listing > LISTING_GOAL)
+    sys.exit(not smoke and (disk > DISK_GOAL or memory > MEMORY_GOAL or listing > LISTING_GOAL))
 
 
 def _size(s3: Any, bucket: str) -> int:
