@@ -20,10 +20,11 @@ from rich.console import Console
 
 from cli_runner import Sagefit
 from sagefit import console
-from sagefit.catalog import cli, instances, price, prices, quota_code, quota_name, refresh, store
+from sagefit.catalog import instances, price, prices, quota_code, quota_name, refresh, store
 from sagefit.catalog.refresh import ask, specs_of, training_prices
 from sagefit.catalog.store import Snapshot, Specs
 from sagefit.catalog.view import table
+from sagefit.cli import catalog as commands
 from sagefit.errors import FAILED, INVALID, REFUSED, SagefitError
 from sagefit.memory import Measured, Workload
 from sagefit.paths import INSTANCES_CSV
@@ -439,8 +440,8 @@ def test_refresh_writes_what_it_learned(
 ) -> None:
     stubs.instance_types([ec2_row("g5.xlarge")])
     stubs.products([product("ml.g5.xlarge", "1.76")])
-    monkeypatch.setattr(cli, "_session", lambda: stubs.session)
-    cli.refresh(REGION)
+    monkeypatch.setattr(commands, "_session", lambda: stubs.session)
+    commands.refresh(REGION)
     assert [path.name for path in cache.iterdir()] == [f"{REGION}.json"]
     assert capsys.readouterr().out == ""
     forget()

@@ -19,8 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cloud.aws_user import Aws
+from sagefit.cli.cloud import app
 from sagefit.cloud import control, record, scratch
-from sagefit.cloud.cli import app
 from sagefit.errors import SagefitError
 
 SLEEP = "import time; print('asleep', flush=True); time.sleep(600)"

@@ -42,11 +42,11 @@ COMMANDS = {
     "status": "sagefit.cli.gitops",
     "comment": "sagefit.cli.gitops",
     "review": "sagefit.cli.review",
-    "cloud": "sagefit.cloud.cli",
+    "cloud": "sagefit.cli.cloud",
     "platform": "sagefit.cli.platforms",
     "examples": "sagefit.cli.examples",
     "acceptance": "sagefit.cli.acceptance",
-    "catalog": "sagefit.catalog.cli",
+    "catalog": "sagefit.cli.catalog",
 }
 
 
