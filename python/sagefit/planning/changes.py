@@ -48,66 +48,75 @@ def changes_of(job: Job, now: Workload) -> Iterator[Change]:
 
 
 def _changes(job: Job, now: Workload) -> Iterator[Change]:
-    def say(knob: Knob, value: Hyperparameter) -> str:
-        name, spelt = _hyperparameter(job, knob, value)
-        block = f"{_BLOCKS[knob]}." if knob in _BLOCKS else ""
-        here = f"memory.{block}{knob}: {as_text(value)}"
-        if name is None:
-            return here
-        return f"hyperparameters.{name}: {as_text(spelt)}{f' and {here}' if _is_written(job, knob) else ''}"
-
-    transformer = isinstance(now.model, Transformer)
     if not isinstance(now.model, Measured | Tabular):
-        for micro in _smaller(now.micro_batch):
-            steps = now.accumulation * (now.micro_batch // micro)
-            text = f"{say('micro_batch', micro)} with {say('accumulation', steps)}"
-            yield Change("batch", text, {"micro_batch": micro, "accumulation": steps})
-        if not now.gradient_checkpointing:
-            yield Change("checkpointing", say("gradient_checkpointing", True), {"gradient_checkpointing": True})
-        if now.precision == "fp32":
-            yield Change("precision", say("precision", "bf16-mixed"), {"precision": "bf16-mixed"})
-        if now.optimizer in ("adamw", "adamw-kahan", "lion", "sgd-momentum"):
-            yield Change("optimizer", say("optimizer", "adamw-8bit"), {"optimizer": "adamw-8bit"})
-    if transformer:
-        if now.attention != "flash" and now.precision != "fp32":
-            yield Change("attention", say("attention", "flash"), {"attention": "flash"})
-        if now.method == "lora" and now.base_dtype == "default" and now.precision != "fp32":
-            text = "memory.base_dtype: 16-bit, and torch_dtype=torch.bfloat16 where the script loads the model"
-            yield Change("base", text, {"base_dtype": "16-bit"})
-        if now.reference and now.objective == "dpo":
-            text = "memory.reference_model: false, and precompute_ref_log_probs in the script"
-            yield Change("reference", text, {"reference": False})
-        if now.sampler == "vllm":
-            text = "memory.sampler: vllm-sleeping, and vllm_enable_sleep_mode in the script"
-            yield Change("sampler", text, {"sampler": "vllm-sleeping"})
-        if now.stack == "hf-trainer" and now.objective == "supervised":
-            yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
+        yield from _of_a_step(job, now)
+    if isinstance(now.model, Transformer):
+        yield from _of_transformers(job, now)
     if isinstance(now.model, Diffusion):
         yield from _encoders(now.model)
     if isinstance(now.model, Transformer | Diffusion):
-        for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
-            if method != "qlora" or (transformer and now.stack not in _WITHOUT_QLORA):
-                # The model with its adapters switched off is the reference.
-                without = {"reference": False} if now.reference else {}
-                yield Change("method", f"memory.method: {method}", {"method": method, **without})
+        yield from _methods(now)
         yield from _sharding(job, now)
-    if transformer and now.sequence_length > 1:
-        text = say("sequence_length", now.sequence_length // 2)
+    if isinstance(now.model, Transformer) and now.sequence_length > 1:
+        text = _written(job, "sequence_length", now.sequence_length // 2)
         yield Change("length", text, {"sequence_length": now.sequence_length // 2})
     for name, model in smaller(now.model):
         yield Change("model", f"a smaller model, memory.model: {name}, and the same in the script", {"model": model})
     if now.workers:
-        yield Change("workers", say("workers", 0), {"workers": 0})
+        yield Change("workers", _written(job, "workers", 0), {"workers": 0})
     if now.dataset_in_memory and not isinstance(now.model, Tabular):
-        yield Change("dataset", say("in_memory", False), {"dataset_in_memory": False})
+        yield Change("dataset", _written(job, "in_memory", False), {"dataset_in_memory": False})
     if job.resources.instance_type != "auto":
-        yield Change("type", "resources.instance_type: auto", {})
-        written = job.resources.instance_type
-        types = [written] if isinstance(written, str) else written
-        counts = {instances_for(now.world_size or 1, instances()[ml_type]) for ml_type in types}
-        for count in sorted(counts):
-            if job.resources.instance_count < count <= MOST_INSTANCES:
-                yield Change("instances", f"resources.instance_count: {count}", {}, count)
+        yield from _instances(job, now)
+
+
+def _of_a_step(job: Job, now: Workload) -> Iterator[Change]:
+    for micro in _smaller(now.micro_batch):
+        steps = now.accumulation * (now.micro_batch // micro)
+        text = f"{_written(job, 'micro_batch', micro)} with {_written(job, 'accumulation', steps)}"
+        yield Change("batch", text, {"micro_batch": micro, "accumulation": steps})
+    if not now.gradient_checkpointing:
+        text = _written(job, "gradient_checkpointing", True)
+        yield Change("checkpointing", text, {"gradient_checkpointing": True})
+    if now.precision == "fp32":
+        yield Change("precision", _written(job, "precision", "bf16-mixed"), {"precision": "bf16-mixed"})
+    if now.optimizer in ("adamw", "adamw-kahan", "lion", "sgd-momentum"):
+        yield Change("optimizer", _written(job, "optimizer", "adamw-8bit"), {"optimizer": "adamw-8bit"})
+
+
+def _of_transformers(job: Job, now: Workload) -> Iterator[Change]:
+    if now.attention != "flash" and now.precision != "fp32":
+        yield Change("attention", _written(job, "attention", "flash"), {"attention": "flash"})
+    if now.method == "lora" and now.base_dtype == "default" and now.precision != "fp32":
+        text = "memory.base_dtype: 16-bit, and torch_dtype=torch.bfloat16 where the script loads the model"
+        yield Change("base", text, {"base_dtype": "16-bit"})
+    if now.reference and now.objective == "dpo":
+        text = "memory.reference_model: false, and precompute_ref_log_probs in the script"
+        yield Change("reference", text, {"reference": False})
+    if now.sampler == "vllm":
+        text = "memory.sampler: vllm-sleeping, and vllm_enable_sleep_mode in the script"
+        yield Change("sampler", text, {"sampler": "vllm-sleeping"})
+    if now.stack == "hf-trainer" and now.objective == "supervised":
+        yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
+
+
+def _methods(now: Workload) -> Iterator[Change]:
+    quantizes = isinstance(now.model, Transformer) and now.stack not in _WITHOUT_QLORA
+    for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
+        if method != "qlora" or quantizes:
+            # The model with its adapters switched off is the reference.
+            without = {"reference": False} if now.reference else {}
+            yield Change("method", f"memory.method: {method}", {"method": method, **without})
+
+
+def _instances(job: Job, now: Workload) -> Iterator[Change]:
+    yield Change("type", "resources.instance_type: auto", {})
+    written = job.resources.instance_type
+    types = [written] if isinstance(written, str) else written
+    counts = {instances_for(now.world_size or 1, instances()[ml_type]) for ml_type in types}
+    for count in sorted(counts):
+        if job.resources.instance_count < count <= MOST_INSTANCES:
+            yield Change("instances", f"resources.instance_count: {count}", {}, count)
 
 
 def _encoders(model: Diffusion) -> Iterator[Change]:
@@ -129,6 +138,16 @@ def _sharding(job: Job, now: Workload) -> Iterator[Change]:
             yield Change("sharding", f"memory.sharding: {kind}{over}", {"sharding": kind, "world_size": None}, count)
     if now.sharding != "none" and now.cpu_offload == "none":
         yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"})
+
+
+def _written(job: Job, knob: Knob, value: Hyperparameter) -> str:
+    """How ``knob`` is set in the job file: the hyperparameter that sets it, the memory block, or both."""
+    name, spelt = _hyperparameter(job, knob, value)
+    block = f"{_BLOCKS[knob]}." if knob in _BLOCKS else ""
+    here = f"memory.{block}{knob}: {as_text(value)}"
+    if name is None:
+        return here
+    return f"hyperparameters.{name}: {as_text(spelt)}{f' and {here}' if _is_written(job, knob) else ''}"
 
 
 def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | None, Hyperparameter]:
