@@ -138,8 +138,8 @@ def as_trainer(known: Sequence[runs.Run], texts: Sequence[lomo.Outcome]) -> str:
     _, mean = loso.mean([lomo.score(each) for each in loso.by(every, lambda run: run.project).values()])
     above, all_above = percent(lomo.score(own).above, 0), percent(lomo.score(every).above)
     return (
-        f"taken for the Hugging Face\nTrainer, on which it builds, {above} of its {len(own)} runs would be above the "
-        f"bound, {all_above} of all, and {percent(mean)} as\na mean over sources."
+        f"If it were\n  taken for the Hugging Face Trainer, on which it builds, {above} of its {len(own)} runs would "
+        f"be above the bound,\n  {all_above} of all, and {percent(mean)} as a mean over sources."
     )
 
 
@@ -324,16 +324,18 @@ TEMPLATE = """\
 
 <!-- Written by `make bench-memory`; edit tests/bench/bench_memory.py instead. -->
 
-Published peaks with a known configuration, and runs of this project's own. `make bench-memory` repeats all of it.
+This page compares predictions with measured peaks: published ones whose configuration is known, and those of this
+project's own runs. `make bench-memory` repeats all of it.
 
 ## Sources that were left out
 
-A new job is of a source that nobody measured. So here every run is predicted as if nothing of its project were known:
-its bound comes from the runs of all other projects, and what the planner read off the project's own runs is taken away.
-{published} published runs of {projects} projects
-([transformers.csv](../tests/accuracy/transformers.csv), [others.csv](../tests/accuracy/others.csv),
-[vision.csv](../tests/accuracy/vision.csv)). The last four columns are the decision: the smallest GPU of SageMaker whose
-memory, less 10 % head-room, holds the bound, beside the smallest that would have held the run.
+Nobody has measured your next job. So every run here is predicted as if nothing of its project were known: its bound
+comes from the runs of all other projects, and the planner forgets what it learned from the project's own runs. There
+are {published} published runs of {projects} projects ([transformers.csv](../tests/accuracy/transformers.csv),
+[others.csv](../tests/accuracy/others.csv), [vision.csv](../tests/accuracy/vision.csv)).
+
+The last four columns show the decision. They compare two GPUs of SageMaker: the smallest whose memory, less 10 %
+head-room, holds the bound, and the smallest that would have held the run.
 
 ### Transformers
 
@@ -341,23 +343,26 @@ memory, less 10 % head-room, holds the bound, beside the smallest that would hav
 
 As a mean over sources, median error and share above the bound are {transformers_mean}.
 
-ms-swift's figure for logits was read off its own runs; without them it is a stack that is not known, which needs what
-the worst of the others needs. These figures depend on that: {as_trainer}
-How a bound is made was chosen on the same figures, too: of runs pooled, of sources weighted alike, and of the worst
-source, the last was taken, which is among the widest. One other term came from runs of the table, LoRA under
-Accelerate's FSDP in mixed precision (12 runs of fms-acceleration, all of one model): the stream between its layers is
-fp32. It is not taken away.
+Some figures of this section depend on choices that were made with the same runs:
+
+- How much memory ms-swift needs for logits was read off its own runs. Without them its stack counts as unknown, and an
+  unknown stack needs what the worst of the known ones needs. {as_trainer}
+- There were three ways to make a bound: from runs pooled, from sources weighted alike, and from the worst source. The
+  last was taken, which gives one of the widest bounds.
+- LoRA under Accelerate's FSDP in mixed precision has an fp32 stream between its layers. This was read off 12 runs of
+  fms-acceleration, all of one model, and it is not taken away here.
 
 #### Beside what users have today
 
-The same {texts} runs, and what other rules say of them. They answer other questions (model states without activations,
-or the memory for loading); this is what each is worth for choosing an instance.
+These are the same {texts} runs, and what other rules say of them. The rules answer other questions: memory of weights
+and optimizer without activations, or memory for loading a model. The table shows what they are worth for choosing an
+instance.
 
 {rules}
 
-fitcheck-llm is a tool for the same question, of one dense decoder on one GPU
+fitcheck-llm is a tool for the same question, for one dense decoder on one GPU
 ([rivals.csv](../tests/accuracy/rivals.csv), made by `tests/accuracy/measure_rivals.py`). Its constants were measured
-with the runs of its archive.
+with the runs of its own archive.
 
 {rivals}
 
@@ -365,59 +370,72 @@ with the runs of its archive.
 
 {vision_sources}
 
-As a mean over sources, {vision_mean}. GPUMemNet's sheet is an A100 whose process holds 1.7 GiB without
-tensors, for small and large models alike. How much that is depends on the releases of CUDA and torch, which no job
-file tells: {contexts}
-([contexts.csv](../tests/accuracy/contexts.csv)). So the bound adds what lies between the point and the highest of them;
-that of the sheet itself is not among them here. Without this {without_beside} of these runs would be above the bound.
-It was added once that was known, and most of the figures were looked for then; the highest of all that were found was
-taken. ViTDet was a factor on its backbone when
-its runs were first predicted, at 31 to 96 % of what they need; it was traced after that, with the published
-configuration. Its runs on LVIS, whose 1,203 classes and many objects an image a trace with COCO's does not have, are
-still predicted 15 to 19 % low.
+As a mean over sources, the two figures are {vision_mean}.
+
+GPUMemNet measured on an A100 on which a process holds 1.7 GiB without any tensor, for small and large models alike. How
+much a process holds depends on the releases of CUDA and torch, and no job file tells them: {contexts}
+([contexts.csv](../tests/accuracy/contexts.csv)). So the bound adds the difference between the predicted value and the
+highest of these figures. GPUMemNet's own 1.7 GiB is not among them here. Without this addition {without_beside} of
+the runs would be above the bound. The addition was made after this was known. Most of the figures were looked for then,
+and the highest of all that were found was taken.
+
+ViTDet was first predicted by a factor on its backbone, at 31 to 96 % of what its runs need. After that it was traced
+with the published configuration. Its runs on LVIS are still predicted 15 to 19 % low: LVIS has 1,203 classes and many
+objects in an image, and the trace has the numbers of COCO.
 
 ### Diffusion models
 
 {diffusion_sources}
 
-As a mean over sources, {diffusion_mean}. Both sources are within the margin that a family of fewer than
-three has.
+As a mean over sources, the two figures are {diffusion_mean}. A family of fewer than three sources has a fixed margin
+as its bound, and both sources are within it.
 
 ### By what is trained
 
-Sharded runs are FSDP here, and DeepSpeed's ZeRO; the others are on one GPU.
+Sharded runs use FSDP or DeepSpeed's ZeRO. The others use one GPU.
 
 {classes}
 
 ### How a bound is made
 
-Of each source the conformal 95 % quantile of measured over predicted is taken, and the bound is a conformal 90 %
-quantile of these: what the worst source would have needed, while there are fewer than nine. The next source, if it is
-like them, stays within it with a chance of K in K + 1 for K sources. A group (method and stack) needs 20 runs of 3
-models by 3 sources for a bound of its own, else the wider of its method's and of all transformers holds. Detectors and
-segmenters that were not traced have the bound of those that were times that of the factor, which
-`tests/accuracy/by_backbone.py` compares with the traces of three libraries.
-[bounds.json](../python/sagefit/memory/bounds.json) has all of them.
+1. For each source, the ratio of measured to predicted is taken of all its runs, and of these ratios the conformal 95 %
+   quantile.
+2. The bound is a conformal 90 % quantile over the sources. With fewer than nine sources this is the largest: what the
+   worst source would have needed.
+
+So if the next of K + 1 sources is like the others, it stays within the bound with a chance of K in K + 1. A group
+(method and stack) has a bound of its own if it has 20 runs of 3 models by 3 sources. Otherwise the wider of two bounds
+holds: that of its method, and that of all transformers. For detectors and segmenters that were not traced, the bound of
+those that were traced is multiplied by the bound of the backbone factor, which `tests/accuracy/by_backbone.py` compares
+with the traces of three libraries. [bounds.json](../python/sagefit/memory/bounds.json) has all bounds.
 
 ## What was said at first sight
 
-{others_runs} of these runs, of {others_sources} sources, were collected after the formulas had been made, and each was
-described in the words of a job file by somebody who had not built the planner; those of diffusion models, YOLO,
-SegFormer, preference training and vision-language models were described by its builders, from the scripts and
-configurations that ran.
-(Those of FSDP are `zero3` in what was said first: a job file had no other word.)
-*First* is what the planner said of them before anybody had compared it with a row
-([first_sight.csv](../tests/accuracy/first_sight.csv)), with the bounds of that day: 2026-11-27; of diffusion models,
-YOLO, SegFormer, preference training, vision-language models and 8-bit weights 2026-11-28; of YOLOv5 with masks,
-Lumina-Image, HiDream and Kandinsky 2026-11-29. *Now* is what it says today with bounds of other sources. The terms that
-were added in between came from [this project's own runs on a GPU](#this-projects-own-runs-on-a-gpu) and from traces.
-Three of YOLOv8's rows had been looked at while its loss was traced, and the number of boxes was raised then, from 60 to
-120, by what four joined images of COCO hold at most; it moves these rows by 1 to 4 %. MMDetection's batch norms, which
-keep their input, were traced after its rows had been predicted 15 to 30 % low with torchvision's. The peaks of the
-runs of preference training, of vision-language models, of 8-bit weights, of YOLOv5 with masks, and of Lumina-Image,
-HiDream and Kandinsky were known while their losses, towers, weights and configurations were described, and no figure
-came from them. Most of the first two have the script's cap as their length,
-although their data are shorter.
+{others_runs} of these runs, of {others_sources} sources, were collected after the formulas had been made. *First* is
+what the planner said of them, with the bounds of that day, before anybody had compared it with a row
+([first_sight.csv](../tests/accuracy/first_sight.csv)). *Now* is what it says today, with bounds of other sources. The
+terms that were added in between came from [this project's own runs on a GPU](#this-projects-own-runs-on-a-gpu) and
+from traces.
+
+Somebody who had not built the planner described each run in the words of a job file. The exceptions are diffusion
+models, YOLO, SegFormer, preference training and vision-language models: the planner's builders described them, from
+the scripts and configurations that ran. The days of first sight:
+
+- 2026-11-28: diffusion models, YOLO, SegFormer, preference training, vision-language models, 8-bit weights;
+- 2026-11-29: YOLOv5 with masks, Lumina-Image, HiDream, Kandinsky;
+- 2026-11-27: all others.
+
+What was not blind:
+
+- Runs of FSDP are `zero3` in what was said first: a job file had no other word then.
+- Three rows of YOLOv8 had been looked at while its loss was traced. The number of boxes was then raised from 60 to 120,
+  which four joined images of COCO hold at most. This moves these rows by 1 to 4 %.
+- MMDetection's batch norms keep their input. They were traced after its rows had been predicted 15 to 30 % low with the
+  batch norms of torchvision.
+- The peaks of preference training, vision-language models, 8-bit weights, YOLOv5 with masks, Lumina-Image, HiDream and
+  Kandinsky were known while their losses, towers, weights and configurations were described. No figure came from them.
+- Most runs of preference training and vision-language models have the script's limit as their length, although their
+  data are shorter.
 
 {collected}
 
@@ -425,24 +443,26 @@ although their data are shorter.
 
 As a mean over sources, median error and share above the bound were {others_first} at first sight.
 
-Of the diffusion runs, nothing was changed in the planner after the first look, but ten were described anew, since what
-was taken for their configuration had not run. SimpleTuner's page gives the size of its validation images; six runs
-trained on the smaller images of their configuration's dataset. finetrainers' four runs of all parameters on one GPU
-start with 16.4 GiB where LoRA's start with 12.9: the denoiser was in fp32. Its scripts load the encoders and free them
-unused, which `unloaded` says as if they had encoded; with checkpointing and one video this makes the point 19 % high.
+For the diffusion runs, nothing was changed in the planner after the first look. Ten of them were described anew,
+because they had not run as first described:
+
+- SimpleTuner's page gives the size of its validation images. Six runs trained on the smaller images of their
+  configuration's dataset.
+- finetrainers' four runs of all parameters on one GPU start with 16.4 GiB, while its LoRA runs start with 12.9: the
+  denoiser was in fp32. Its scripts load the encoders and free them unused. `unloaded` describes encoders that have
+  encoded, which makes the prediction 19 % high with checkpointing and one video.
 
 ## Models that were left out
 
 In the next two sections, every figure is for a model that was left out: its bound comes from the runs of all other
-models, of its own source too. Runs that a figure counts without the CUDA context, or without what the allocator
-reserves, are compared without these parts.
+models, including those of the same source. Some published figures do not count the CUDA context, or what the allocator
+reserves; they are compared with predictions without these parts.
 
 ## Transformers without the model
 
 {transformers}
 
-`transformer` is all of them, those of [transformers.csv](../tests/accuracy/transformers.csv). Nine of ten errors are
-below p90.
+`transformer` is all runs of [transformers.csv](../tests/accuracy/transformers.csv). Nine of ten errors are below p90.
 
 ### Measured above the bound
 
@@ -452,117 +472,129 @@ below p90.
 
 {vision}
 
-The constants (device memory without tensors for each GPU, one factor) are fitted again without the model that is
-judged. The sheet of the first line states neither precision nor optimizer; fp32 and SGD with momentum, the script's
-defaults, were assumed. {polluted} of its rows are at the limit of the GPU and left out; rows whose memory does not grow
-with the batch, where the run had retried after running out of memory, are not in the table.
+The constants are the device memory without tensors of each GPU, and one factor. They are fitted again without the
+model that is judged. The sheet of the first line states neither precision nor optimizer, so the script's defaults
+were assumed: fp32, and SGD with momentum. {polluted} of its rows are at the limit of the GPU and are left out. Rows
+whose memory does not grow with the batch are not in the table either: there the run had retried after running out of
+memory.
 
-`vision_models.csv` was made by `tools/trace_vision.py` with torch 2.13.0, torchvision 0.28.0 and timm 1.0.31: one
-training step of every model on the meta device, and a replay of PyTorch's caching allocator. Workspaces of
-convolutions, three times input and output of dense kernels larger than 1 x 1, were settled while looking at these
-runs; every factor from 0 to 4 gives a median between 1.7 and 2.1 %. What does not carry over is the memory of a
-process without tensors: it depends on the age of the CUDA software, and the runs say only the GPU. Fitted on the L40S
-runs alone, the A100's are predicted 15 % low; the other way round the L40S's 4 % high. Families that miss: ResNet-34
-19 to 34 % low from batch 32, EfficientNet-EM and -EL 27 to 39 % low, VGG-13 and DarkNet-21 10 to 28 % high.
+`vision_models.csv` was made by `tools/trace_vision.py` with torch 2.13.0, torchvision 0.28.0 and timm 1.0.31. It
+traces one training step of every model on the meta device and replays PyTorch's caching allocator. The workspace of a
+convolution, three times input and output for dense kernels larger than 1 x 1, was settled while looking at these
+runs; every factor from 0 to 4 gives a median between 1.7 and 2.1 %. The memory of a process without tensors does not
+carry over: it depends on the age of the CUDA software, and the runs name only the GPU. With constants from the L40S
+runs alone the A100's are predicted 15 % low; the other way round the L40S's are predicted 4 % high. Some families
+miss: ResNet-34 is 19 to 34 % low from batch 32 on, EfficientNet-EM and -EL are 27 to 39 % low, VGG-13 and DarkNet-21
+10 to 28 % high.
 
 Detectors and segmenters were traced by `tools/trace_heads.py` with their losses, by the same torch and torchvision,
-transformers 5.24.0 and Ultralytics 8.4.190 ([memory.md](memory.md#models-of-images)). Nothing was fitted to runs of
+transformers 5.24.0 and Ultralytics 8.4.190 ([memory.md](memory.md#models-of-images)). No constant was fitted to runs of
 them.
 
 ## This project's own runs on a GPU
 
-{gpu_runs} runs on one GPU ({gpu_software}).
+These are {gpu_runs} runs on one GPU ({gpu_software}).
 `tests/accuracy/measure_gpu.py` trained models with random weights for a few optimizer steps on random data, each in a
-process of its own, and read what torch's allocator reserved and what the driver counts for the process
-([tests/accuracy/gpu.csv](../tests/accuracy/gpu.csv)). *First* is what the planner said of them when nothing had been
-made with them. Terms of activations, DDP and FSDP were then read off the peaks of their phases, so *now* is how well
-the formulas describe these runs, and no longer a test of them. Bounds come from published runs only. {gpu_drawn}
-configurations were drawn by lot; the others are series in which one thing changes.
+process of its own. It read what torch's allocator reserved and what the driver counts for the process
+([tests/accuracy/gpu.csv](../tests/accuracy/gpu.csv)). {gpu_drawn} configurations were drawn at random; the others are
+series in which one thing changes.
+
+*First* is what the planner said of them when nothing had been made with them. Terms of activations, DDP and FSDP were
+then read off the peaks of their phases. So *now* says how well the formulas describe these runs and is no longer a test
+of them. Bounds come from published runs only.
 
 {gpu}
 
-Where a batch has sequences of different lengths, `sequence_length` is the longest. Sharded runs are rank 0 of a
-process group whose collectives answer at once without moving data: a rank allocates what it would on several GPUs, but
-has no buffers of NCCL, and they are compared without these. A job file cannot describe, and the table leaves out:
+If a batch has sequences of different lengths, `sequence_length` is the longest. Sharded runs are rank 0 of a process
+group whose collectives answer at once without moving data. Such a rank allocates what it would on several GPUs, but has
+no buffers of NCCL, and is compared without them. The table leaves out what a job file cannot describe:
 {gpu_unsaid}.
+
 DETR, RT-DETR, YOLOS and SegFormer have no first sight: a job file could not name them then, and some of these runs were
 looked at while they were traced. Detectors and segmenters were run without pretrained weights (`pretrained: false`).
 
-Diffusion models come from traces ([memory.md](memory.md#diffusion-models)), and this is how they describe the same GPU.
-It is no first sight: the traces were compared with these runs while the tracer was written. Latents and embeddings were
-random, so no encoder is in these figures; adapters had a dropout of 0.05, which the trace has not:
+Diffusion models come from traces ([memory.md](memory.md#diffusion-models)). This table shows how the traces describe
+runs on the same GPU. It is no first sight, because the traces were compared with these runs while the tracer was
+written. Latents and embeddings were random, so no encoder is in these figures. The adapters had a dropout of 0.05; the
+trace has none.
 
 {denoisers}
 
-Stable Cascade's LoRA is predicted 10 to 16 % high, Wan 1.3B without checkpointing 5 to 14 %.
+Stable Cascade's LoRA is predicted 10 to 16 % high, Wan 1.3B without checkpointing 5 to 14 % high.
 
-Reserved over allocated at the peak. The planner takes 1.06 for what is not weights or optimizer state; of a rank of
-FSDP it takes that the allocator comes to hold the most of each part ([memory.md](memory.md#phases-and-parts-of-a-gpu)):
+The next table shows reserved over allocated memory at the peak. The planner takes 1.06 for all that is not weights or
+optimizer state. For a rank of FSDP it assumes that the allocator comes to hold the largest size of each part
+([memory.md](memory.md#phases-and-parts-of-a-gpu)):
 
 {held}
 
-What the allocator holds beside tensors it gives back before a run dies, where it can. Half of the runs drawn by lot and
-of the sharded ones, chosen by a checksum, ran again with a limit (`set_per_process_memory_fraction`) of a multiple of
-what their tensors needed. The share that lived, runs that never reserve as much counted among them:
+Before a run dies, the allocator gives back what it holds beside tensors, as far as it can. So half of the random runs
+and half of the sharded ones, chosen by a checksum, ran again with a limit (`set_per_process_memory_fraction`). The
+limit was a multiple of what their tensors needed. The table shows the share that lived; runs that never reserve as
+much as the limit count as well:
 
 {limits}
 
-On one GPU a run needs most of what it reserves; sharded runs, and those with expandable segments, can do with much
-less. A run that lived so freed and took memory anew, which costs time; how much was not measured. So what FSDP's
-allocator holds beyond the phase that needs most does not make an attempt **OOM**, only **RISKY**.
+On one GPU a run needs most of what it reserves. Sharded runs, and those with expandable segments, can do with much
+less. A run that lived in this way freed memory and took it anew, which costs time; how much was not measured. So an
+attempt is **RISKY**, and not **OOM**, if it is only over the limit by what FSDP's allocator holds beyond the phase
+that needs most.
 
-What a process held beside its allocator (CUDA context, kernels, libraries) was {outside};
-the planner takes 1 GiB.
+A process held {outside} beside its allocator, for the CUDA context, kernels and
+libraries. The planner takes 1 GiB.
 
 ## Training on the CPU
 
-Where there is no GPU, as on the embedded cloud, the host holds the tensors. These runs are this project's own:
+Without a GPU, as on the embedded cloud, the tensors are in the host's memory. These runs are this project's own:
 `tests/accuracy/measure_cpu.py` trained small models for three optimizer steps on random data, with two threads, torch
-{releases} and glibc 2.36 on x86-64, and read the peak resident size of the process
+{releases} and glibc 2.36 on x86-64. It read the peak resident size of the process
 ([tests/accuracy/cpu.csv](../tests/accuracy/cpu.csv)). Transformers have 4 to 57 million parameters and peaks from 0.6
 to 2.3 GiB.
 
 {cpu}
 
-Bounds are of models left out, and at least 15 % above the point; the points are not: the memory of a process, and what
-malloc holds and cannot use, were read off these runs. What malloc holds depends on the order in which tensors are
-freed, and is most of the error. Vision models are predicted with the allocator and the convolution workspaces of a GPU,
-and so mostly too high.
+The bounds are of models that were left out, and at least 15 % above the predicted value. The predicted values are not
+blind: the memory of a process, and what malloc holds and cannot use, were read off these runs. Most of the error is
+what malloc holds, which depends on the order in which tensors are freed. Vision models are predicted with the
+allocator and the convolution workspaces of a GPU, and so mostly too high.
 
 {cpu_above}
 
-What a remedy takes off, in percent of the measured peak before it, over pairs of runs that differ in nothing else:
+The next table shows how much a remedy lowers the peak, in percent of the measured peak before it, over pairs of runs
+that differ in nothing else:
 
 {falls}
 
-LoRA takes off what trained weights need. In llama-12m, whose activations are the most of it, the measured peak rose:
-malloc held more, and with its threshold fixed the peak was below that of full fine-tuning.
+LoRA saves what trained weights need. For llama-12m, whose activations are the largest part, the measured peak rose:
+malloc held more. With a fixed threshold of malloc the peak was below that of full fine-tuning.
 
 ## Verdicts
 
-Runs of which only the outcome is published. Head-room is the default 10 %. Of {ooms} that ran out of memory,
-{wrong} would have been called FITS. Of the published runs that ended, {lived} were on a GPU whose memory is
-published; with the bounds of other sources {lived_fits} of them would have been called FITS and {lived_ooms} OOM.
+Of these runs only the outcome is published. Head-room is the default of 10 %. {ooms} ran out of memory; {wrong} of
+them would have been called FITS. Of the published runs that ended, {lived} were on a GPU whose memory is published.
+With the bounds of other sources, {lived_fits} of these would have been called FITS and {lived_ooms} OOM.
 
 {verdicts}
 
 ## What these figures do not show
 
-Left out, because the configuration is not published in full or cannot be said in a job file:
+These runs are left out, because their configuration is not published in full or cannot be said in a job file:
 
 {left_out}
 
-- Published runs differ in what they count and in allocator settings; two runs of one configuration differ by 5 to 10 %
-  through the caching allocator alone.
-- The project's own runs on a GPU are of one GPU, one release of torch and small batches of random data, a few steps
-  long; memory that only grows with time is not in them.
-- The structure of the formulas was settled while looking at these runs. One constant was read off one stack's runs
+The figures have these limits:
+
+- Published runs differ in what they count and in allocator settings. Two runs of one configuration differ by 5 to 10 %
+  because of the caching allocator alone.
+- The project's own runs on a GPU are of one GPU, one release of torch, and small batches of random data over a few
+  steps. They cannot show memory that grows with time.
+- The structure of the formulas was settled while looking at these runs. One constant was read off the runs of one stack
   (bytes of logits under `{{stack}}`, from {candidates}); it is chosen again for every model that is left out.
 - Runs of one model under one software are correlated: many runs of few models say less than their number.
-- Mixtures of experts, encoder-decoders other than T5, FSDP over several hosts, Megatron and host memory beside a GPU
-  have no measured runs here. Bounds of that host memory are margins of 15 % (30 % for tabular data), not quantiles.
-- On the CPU nothing larger than the models above was run, no other release of torch or C library, one host only, and
-  no traced model, evaluation, checkpoint or loader workers.
+- Nothing was measured here for mixtures of experts, encoder-decoders other than T5, FSDP over several hosts, Megatron,
+  and host memory beside a GPU. Bounds of that host memory are margins of 15 % (30 % for tabular data), not quantiles.
+- On the CPU nothing was run that is larger than the models above, on another release of torch or C library, or on
+  several hosts; and no traced model, evaluation, checkpoint or loader workers.
 """.replace("{{stack}}", lomo.FITTED)
 
 
