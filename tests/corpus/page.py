@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -55,62 +56,49 @@ FIRST_SEEN = (
 UNSEEN = (("fresh 13", 21, 18, 18), ("fresh 14", 18, 12, 16), ("fresh 15", 9, 4, 8), ("fresh 16", 5, 2, 3))
 # Rounds that somebody else collected and labelled, which were scored before anybody here had read a text of them.
 OF_OTHERS = (
-    (17, "2026-11-27", "89 public threads and pages, 14 constructed; by people who do not work on Sagefit"),
-    (18, "2026-11-27", "104 public threads, by somebody who had not seen a pattern; names and numbers are changed"),
-    (
-        19,
-        "2026-11-29",
-        "122 public threads, by somebody else who had not seen a pattern, with more of other clouds and schedulers; 25 "
-        "are short or abridged",
-    ),
-    (20, "2026-11-29", "122 public threads, by one more who had not seen a pattern; 16 are one or two lines"),
+    (17, "2026-11-27", "89 public threads and pages, 14 constructed; collected by people who do not work on Sagefit"),
+    (18, "2026-11-27", "104 public threads; names and numbers are changed"),
+    (19, "2026-11-29", "122 public threads, more of them of other clouds and schedulers; 25 are short or abridged"),
+    (20, "2026-11-29", "122 public threads; 16 are one or two lines"),
     (
         21,
         "2026-11-29",
-        "115 public threads, by one more who had not seen a pattern; 35 are one or two lines, and for 24 of those "
-        "collected the collector held a second class for fair",
+        "115 public threads; 35 are one or two lines. Of 24 of those collected, the collector accepted a second class",
     ),
     (
         22,
         "2026-11-29",
-        "121 public threads, by one more who had not seen a pattern, mostly of old and rare tools, many cut off; 18 of "
-        "those collected are one or two lines",
+        "121 public threads, mostly of old and rare tools, many cut off; 18 of those collected are one or two lines",
     ),
     (
         24,
         "2026-11-29",
-        "145 small jobs without a GPU that one more who had not seen a pattern wrote, and let fail, with some sixty "
-        "libraries, 46 of them so that something else is mentioned or survived before: the cause is what was done, not "
-        "what a thread holds for it. Four that wait for a peer, a loader or a server in vain were to be *time*, which "
-        "here is a limit of time alone",
+        "145 small jobs without a GPU, written to fail, with some sixty libraries. The class is what was done to the "
+        "job. In 46 something else is mentioned or survived before. Four wait in vain for a peer, a loader or a "
+        "server; their label was *time*, which here is a limit of time alone",
     ),
     (
         25,
         "2026-11-30",
-        "144 of 146 more jobs without a GPU that one more who had not seen a pattern wrote, and let fail, half of them "
-        "so that something else is mentioned or survived before, or that much is printed after the cause; two are left "
-        "out, whose shortened logs are those of others",
+        "144 of 146 such jobs; in half of them something else is mentioned or survived before, or much is printed "
+        "after the cause",
     ),
     (
         26,
         "2026-11-30",
-        "156 of 159 more jobs without a GPU, by one more who had not seen a pattern; in 51 something else is mentioned "
-        "or survived before; some thirty are imitations of what needs a GPU, a cluster or a cloud; three are left out, "
-        "whose shortened logs are those of others",
+        "156 of 159 such jobs; in 51 something else is mentioned or survived before; some thirty imitate what needs a "
+        "GPU, a cluster or a cloud",
     ),
     (
         27,
         "2026-11-30",
-        "171 of 174 more jobs without a GPU, by one more who had not seen a pattern; in 89 something else is mentioned "
-        "or survived before; 24 logs are imitations of what needs a GPU, a cluster or a cloud; three are left out, "
-        "whose shortened logs are those of others",
+        "171 of 174 such jobs; in 89 something else is mentioned or survived before; 24 logs are imitations",
     ),
     (
         28,
         "2026-11-30",
-        "170 of 174 more jobs without a GPU, by one more who had not seen a pattern; in 101 something else is "
-        "mentioned or survived before, or the cause is told in odd words; 25 logs are imitations; four are left "
-        "out, whose shortened logs are those of others",
+        "170 of 174 such jobs; in 101 something else is mentioned or survived before, or the cause is told in odd "
+        "words; 25 logs are imitations",
     ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
@@ -118,8 +106,8 @@ OF_OTHERS = (
 NOT_KEPT = (
     23,
     "2026-11-29",
-    "126 logs of 76 public repositories of people who train, by one more who had not seen a pattern, found by their "
-    "error lines, so that odd wordings are rarer in it; they are not kept here, so there is no *now*",
+    "126 logs of 76 public repositories of people who train, found by their error lines, so odd wordings are rarer; "
+    "they are not kept here, so there is no *now*",
     126,
     {"diagnose": (45, 45, 45, 112), "machine": (39, 39, 45, 101)},
 )
@@ -177,7 +165,11 @@ def _first_sight() -> str:
     rows.sort(key=lambda row: str(row[0]))  # stable: of a round in the order of _WHO
     head = ("round", "who", "texts", *(f"{what}, {when}" for when in ("first", "now") for what in _FIGURES))
     sources = "\n".join(f"- Round {number}: {source}." for number, source in told_of)
-    return f"{_table(head, rows)}\n\n{sources}"
+    about = (
+        "Each round has another collector, who had not seen a pattern. From round 25 on, texts whose shortened logs "
+        "equal others are left out:"
+    )
+    return f"{_table(head, rows)}\n\n{textwrap.fill(about, 120)}\n\n{sources}"
 
 
 def _by_itself() -> str:
@@ -269,72 +261,90 @@ def page() -> str:
 
 <!-- Written by tests/corpus/page.py; edit that instead. -->
 
-Every failure has one of {len(CLASSES)} classes. One table tells them from texts,
-[failures.json](../modules/training-job/failures.json): Terraform makes the state machine's Choice rules of {machine} of
-its {len(table())} rows, the launcher carries it into the container, and `sagefit diagnose` reads it on your machine.
+Every failure has one of {len(CLASSES)} classes. The patterns that tell the class from a text are one table,
+[failures.json](../modules/training-job/failures.json), with {len(table())} rows. Three parts use it: `sagefit diagnose`
+on your machine, the launcher in the container, and the state machine, whose Choice rules Terraform makes from {machine}
+of the rows.
 
 {_classes()}
 
-A run goes on with the attempt that `next` of the failed attempt names for the class, and ends when it names none
-([job-file.md](job-file.md#attempts)). A *create* request that is refused for `permission` or `internal` is repeated
-first, eight times, because new roles take seconds to work. `code` without an entry in `next` never repeats anything:
-another instance would fail alike.
+A run goes on with the attempt that `next` of the failed attempt names for the class. It ends if `next` names none
+([job-file.md](job-file.md#attempts)). `code` without an entry in `next` ends the run: another instance would fail
+alike. If a *create* request is refused for `permission` or `internal`, it is first repeated up to eight times,
+because new roles take seconds to work.
 
 ## Who knows what
 
 {_table(("", "sees", "tells"), KNOWN)}
 
-All of these witnesses are heard. What is certain stands above what is only likely; among the same, the order decides:
+Each of these sources can name a class. An answer is *certain* or only *likely*; a certain answer goes before a likely
+one. Among answers that are equally sure, the first of this list is believed:
 
 1. the error of a create request
 2. a secondary status that ends a job (`MaxRuntimeExceeded`, ...)
-3. the launcher's own words; that the script failed is certain only where an error's name or a pattern shows it
-4. the failure reason, when it says more than an exit code or "the script failed"
-5. a cloud's notice in the log that it takes the machine back, where a signal ended the script
+3. what the launcher wrote; `code` is certain only if the name of an exception or a pattern shows it
+4. the failure reason, if it says more than an exit code or "the script failed"
+5. a cloud's notice in the log that it takes the machine back, if a signal ended the script
 6. the end of the log, of every host
-7. the kernel's counter of what it killed for memory in the container
+7. the kernel's count of the processes that it killed for memory in the container
 8. a kill (exit code 137, -9 or 247)
-9. how full memory, GPU memory and disks were: a `code` that nothing shows yields to a host that was at its limit
+9. how full memory, GPU memory and disks were: if nothing shows why the script failed, the class is that of the resource
+   that was full
 
-What was heard and not believed is kept with the reason, as `rejected` of `--json`: "the script went on after it",
-"host memory at most 31 % full", "it is only likely, and the log is certain".
+`rejected` in `--json` keeps the other answers, each with the reason why it was not believed: "the script went on after
+it", "host memory at most 31 % full", "it is only likely, and the log is certain".
 
 ## The end of a log
 
-The last {TAIL} lines count, {TAIL_BYTES // 1_000_000} MB at most and {LONGEST} characters of each, without colours and
-prefixes, and out of the JSON or CSV of CloudWatch's exports. They are read backwards to the failure that ended the
-script:
+The last {TAIL} lines are read, at most {TAIL_BYTES // 1_000_000} MB, and {LONGEST} characters of each line. Colours and
+prefixes are removed first; so is the JSON or CSV around the lines of an export of CloudWatch. The reader goes backwards
+until it finds the failure that ended the script:
 
-- A failure that the script **survived** does not count: it says so (skipping, retrying, falling back), steps or epochs
-  follow, {FAR} lines of talk, or another exception that it did not lead to. What a job prints while it goes down
-  (NCCL's watchdogs, stack frames, signals) is no talk.
-- A **warning** counts only where nothing else is said after it.
-- An exception **raised from** another leads to that; one raised **while another was handled** does, too, but what it
-  leads to is only likely. So does an **echo**, which only repeats that something failed: torchrun's summary, NCCL's
-  errors, a broken pipe, cuBLAS's and cuDNN's vaguer codes; also where the text ends within its name.
-- **Who speaks**, a host or a rank, is read from a line's prefix alone.
-- Of **several hosts** the one whose log says most is the cause; the others lost a peer.
-- Who only **lost a peer** ("rank 1 closed the connection"), or points to what stands above, says nothing of the cause.
-- A **guess** is no fact ("maybe it ran out of memory").
-- What only **mentions** memory (`pin_memory`, a memory format, a help text, Triton's "shared memory") matches nothing.
-- Where **no pattern** matches, [words](#words) decide.
+- A failure that the script **survived** does not count. The script survived it if it says so (skipping, retrying,
+  falling back), or if one of these follows: steps or epochs, {FAR} lines of other output, an exception that has another
+  cause. Output of a job that is going down (NCCL's watchdogs, stack frames, signals) does not count as other output.
+- A **warning** counts only if nothing else is said after it.
+- If an exception was **raised from** another, that other one is the cause. If it was raised **while another was
+  handled**, the other one is only the likely cause.
+- An **echo** only repeats that something failed: torchrun's summary, NCCL's errors, a broken pipe, the vaguer codes of
+  cuBLAS and cuDNN, a text that is cut off within the name of an exception. What an echo says is only likely.
+- The **host or rank** that speaks is read from the prefix of a line, and from nothing else.
+- Of **several hosts** the one whose log says most is the cause; the others only lost a peer.
+- A line that says that a **peer is gone** ("rank 1 closed the connection"), or that points to lines above it, does not
+  tell the cause.
+- A **guess** ("maybe it ran out of memory") is no fact.
+- A line that only **mentions** memory matches nothing: `pin_memory`, a memory format, a help text, Triton's "shared
+  memory".
+- If **no pattern** matches, [words](#words) decide.
 
 ### Words
 
-Tools word the same failure in ever new ways, but with few words. The last failed line that no pattern knows is read by
-a small vocabulary: does it say, as a fact, that memory could not be allocated, is exhausted, not enough, exceeded? Then
-words for a device (`cuda`, `vram`, `hbm`, ...), in it or in the lines just before, make it `gpu_memory`, those for
-`/dev/shm` `shared_memory`, else it is `host_memory`. Likewise space that is full is `disk`, an input path that is
-missing, or a file that is damaged, `data`, a refused access to a service or a path `permission`, what somebody ended
-`stopped`, and so for time, spot, quota, capacity and faults of the service. Conditions, advice and
-denials ("if you run out of memory", "to avoid", "no OOM") are no facts. The answer has confidence C, the line as
-evidence, and the rule in place of a pattern: `words: memory + gpu`.
+Tools use ever new sentences for the same failure, but few different words. So the last line that tells of a failure and
+that no pattern knows is read with a small vocabulary. Does it say, as a fact, that memory could not be allocated, is
+exhausted, is not enough, or was exceeded? If so, the class depends on the words in this line and in the lines just
+before it: words for a device (`cuda`, `vram`, `hbm`, ...) make it `gpu_memory`, `/dev/shm` makes it `shared_memory`,
+and anything else `host_memory`. Other words stand for other classes:
 
-Where the words say nothing, **who raised the exception** may: a library that only reads files of data (`tarfile`,
-`wave`, Pillow, h5py, ...), the part of a larger one that reads or checks them (`pandas/io`, scikit-learn's validation),
-or an exception whose own name says that something is damaged. Then it is `data`, with confidence C, and the rule is
-`words: a reader's exception`. A missing file, a wrong type of an argument and what has a number of the operating system
-are none of these.
+| the line says | class |
+|---|---|
+| space is full | `disk` |
+| an input path is missing, or a file is damaged | `data` |
+| access to a service or a path was refused | `permission` |
+| somebody ended it | `stopped` |
+| a limit of time was over | `time` |
+| a spot instance was taken back | `spot` |
+| a quota was reached | `quota` |
+| there were no such instances | `capacity` |
+| the service or the hardware failed | `internal` |
+
+Conditions, advice and denials ("if you run out of memory", "to avoid", "no OOM") are no facts. The answer has
+confidence C and the line as its evidence. In place of a pattern it names the rule, such as `words: memory + gpu`.
+
+If the words say nothing, **the library that raised the exception** may tell. It is `data` if the exception comes from
+a library that only reads files of data (`tarfile`, `wave`, Pillow, h5py, ...), or from the part of a larger library
+that reads or checks them (`pandas/io`, scikit-learn's validation), or if the name of the exception says that
+something is damaged. Such an answer has confidence C, and its rule is `words: a reader's exception`. A missing file,
+an argument of a wrong type and an error with a number of the operating system do not count.
 
 ## Reading `sagefit diagnose`
 
@@ -344,108 +354,132 @@ $ sagefit diagnose --reason "AlgorithmError: , exit code: 1" --log train.log --e
 $ sagefit diagnose -
 ```
 
-`-` reads a log from standard input, such as that of `kubectl logs`: the job need not be Sagefit's, nor on AWS. The
-lines **around** the cause are shown with their numbers, the host and the rank; `around` of `--json` has them. Of a
-processing step, what to `try` are the step's own fields.
+`-` reads a log from standard input, for example that of `kubectl logs`. The job need not be one of Sagefit's, nor run
+on AWS. The lines **around** the cause are shown with their numbers, the host and the rank (`around` in `--json`). For a
+processing step, the lines after `try` name fields of that step.
 
-Of a run, `diagnose` also shows memory over time against the limit, the step that the log reached, the file that was
-saved last, and the training time and the money that are lost with what came after it. Then come **changes** of the job
-file as diffs, the cheapest first, of an attempt as of a processing step. Each was tried: the file with it is read,
-checked against the platform, and planned, with what the run measured. A change that would still not fit is not shown,
-nor one that needs another script: a diff has hyperparameters that the script knows, and what Sagefit itself sets. Of a
-batch that is halved or a number of workers it is the first that fits. `sagefit diagnose RUN --apply 1` writes the first
-and leaves all else in the file as it is. [explanations.md](explanations.md) has ten examples.
+For a run, `diagnose` also shows
 
-`sagefit report RUN` writes all of it as a page, with every attempt over time, its memory against the limit and what was
-predicted, and what it cost; `sagefit report JOB` does so for the last runs of a job. The page is one file of HTML: it
-runs no script and loads nothing, and what looks like a credential in a log is not on it. Give it a job's path where the
-job file is not in `jobs/`, for predictions and changes come from the file.
+- memory over time, against the limit;
+- the step that the log reached, and the file that was saved last;
+- the training time and the money that are lost, which is what came after that file;
+- **changes** of the job file as diffs, the cheapest first, for an attempt or a processing step.
 
-**Evidence** is the line that told. **Confidence** is A for texts seen in production or in source code, B for texts of
-public reports, C for what is only likely: a SIGKILL without a word about memory, say, or words that no pattern knows.
-Likely classes give way to whatever says more, and where the utilisation is known it has a say: below {ROOMY:.0f} % a
-kill was for something else, from {FULL:.0f} % on memory was the reason. A class that only utilisation explains has
-confidence C and no pattern.
+Each change was tried: the changed file is read, checked against the platform and planned, with what the run measured.
+Two kinds of changes are not shown: those that would still not fit, and those that need another script. So a diff holds
+only hyperparameters that the script knows and what Sagefit itself sets. If several batches or numbers of workers are
+possible, the diff has the first that fits. `sagefit diagnose RUN --apply 1` writes the first change into the job file
+and leaves the rest of the file as it is. [explanations.md](explanations.md) has ten examples.
+
+`sagefit report RUN` writes all of this as a page, with every attempt over time, its memory against the limit and the
+prediction, and what it cost. `sagefit report JOB` does the same for the last runs of a job. The page is one HTML file.
+It runs no script, loads nothing, and leaves out what looks like a credential in a log. If the job file is not in
+`jobs/`, give its path: predictions and changes come from the file.
+
+**Evidence** is the line that told the class. **Confidence** has three grades:
+
+- A: the text was seen in production or in source code.
+- B: the text comes from public reports.
+- C: the class is only likely. Examples are a SIGKILL without a word about memory, and words that no pattern knows.
+
+A likely class yields to anything that says more. If it is known how full the memory was, this counts too: below
+{ROOMY:.0f} % a kill had another reason, and from {FULL:.0f} % on memory was the reason. A class that only such a figure
+explains has confidence C and no pattern.
 
 ## Leaks
 
-A host that is full because the script keeps more and more is not cured by a larger one, which only dies later. So the
-launcher compares host memory between checkpoints, where the script has done the same work again, each time at its
-lowest: bursts, the loading of data and the first batch change nothing. Memory *grew* if over {LEAST} checkpoints or
-more it went along a straight line ({STRAIGHT:.0%} of the variance), by {SHARE:.0%} of the host's memory or more, and
-not less and less, as a cache that fills. `diagnose` then says by how much it grew from each checkpoint to the next, and
-for how many checkpoints more a host with twice the memory would last.
+If a script keeps more and more in memory, a larger host does not help: the script only dies later. So the launcher
+compares the use of host memory from checkpoint to checkpoint, because between two checkpoints a script does the same
+work again. It takes the lowest value between two checkpoints, so that bursts, the loading of data and the first batch
+do not count. Memory *grew* if all of this is true over {LEAST} checkpoints or more:
 
-The run moves on to a larger host all the same, because data that a script keeps as it reads on grows in the same way
-until it is at its end, and only its author knows which it is. `environment.SAGEFIT_ON_LEAK: stop` says that it is a
-leak: then such an attempt ends as `code`. A script without checkpoints, or one whose launcher died with it, is never
-said to grow.
+- it follows a straight line ({STRAIGHT:.0%} of the variance);
+- it grew by {SHARE:.0%} of the host's memory or more;
+- it did not slow down, as a cache does that fills.
+
+`diagnose` then says how much it grew from each checkpoint to the next, and how many more checkpoints a host with twice
+the memory would last.
+
+The run still moves on to a larger host. A script that reads data and keeps it grows in the same way until all is read,
+and only its author knows which of the two it is. If it is a leak, set `environment.SAGEFIT_ON_LEAK: stop`: such an
+attempt then ends as `code`. Growth is never reported for a script without checkpoints, or if the launcher died with it.
 
 ## Cut off checkpoints
 
-An attempt that is killed while its script writes a checkpoint leaves a file that nobody can read, and a script that
-opens it in the next attempt fails. Before the script starts, the launcher looks at the files that came back. It moves
-those that end before their format says so to `/opt/ml/cut-off`, with the whole folder of a step such as
-`checkpoint-500`, so that the script begins at the checkpoint before. It says which in the log and in `sagefit.json`
-(`cut_off`).
+If an attempt is killed while its script writes a checkpoint, it leaves a file that nobody can read. A script that opens
+this file in the next attempt fails. So the launcher looks at the files that came back, before the script starts. A file
+that ends before its format says so is moved to `/opt/ml/cut-off`, with the whole folder of its step, such as
+`checkpoint-500`. The script then begins with the checkpoint before it. The log and `sagefit.json` (`cut_off`) name what
+was moved.
 
-It knows zip archives (what `torch.save` writes, `npz`, `keras`), safetensors, HDF5, JSON, and empty files with the
-names of these. A pickle or a file of raw numbers does not say where it ends. A script that writes over its only
-checkpoint has none before it and begins anew: let it write to another name and rename. A file that names the newest
-checkpoint, such as DeepSpeed's `latest`, is left as it is. `environment.SAGEFIT_CUT_OFF: keep` leaves everything.
+The launcher knows zip archives (what `torch.save` writes, `npz`, `keras`), safetensors, HDF5, JSON, and empty files
+with such names. It cannot judge a pickle or a file of raw numbers, because these do not say where they end. If a
+script writes over its only checkpoint, there is none before it, and the script begins anew: let it write to another
+name and rename the file. A file that names the newest checkpoint, such as DeepSpeed's `latest`, is left as it is.
+`environment.SAGEFIT_CUT_OFF: keep` leaves all files where they are.
 
 ## Idle GPUs and full disks
 
-An attempt may complete and still have wasted what it paid for, or have come close to its end. The launcher looks every
-second how busy the GPUs are, and how much of the CPUs the script takes. The ledger tells if the GPUs were less than
-10 % busy for more than half of the time, from the first moment on at which they worked. If the CPUs were more than 90 %
-busy meanwhile, the GPUs waited for them: it names the cheapest instance with the same GPUs and more vCPUs. These are
-the thresholds of SageMaker Debugger's rule CPUBottleneck. It tells too if GPUs were never used, and if a disk was 85 %
-full or more, with what was written to it.
+An attempt may complete and still have wasted what it paid for, or have come close to its end. Every second the launcher
+looks how busy the GPUs are and how much of the CPUs the script takes. The ledger then reports
+
+- GPUs that were less than 10 % busy for more than half of the time, counted from the first moment at which they worked;
+- that the GPUs waited for the CPUs, if the CPUs were more than 90 % busy meanwhile, with the cheapest instance that has
+  the same GPUs and more vCPUs. These thresholds are those of SageMaker Debugger's rule CPUBottleneck;
+- GPUs that were never used;
+- a disk that was 85 % full or more, with what was written to it.
 
 ## How good it is
 
-Texts that somebody else collected and labelled are scored before anybody here reads one; the answers of that day stay
-in [others.yaml](../tests/corpus/others.yaml). *First* is that day, *now* is after what they showed was generalised, so
-only *first* says what to expect of the next text:
+Somebody else collects and labels texts. They are scored before anybody here reads one, and the answers of that day are
+kept in [others.yaml](../tests/corpus/others.yaml). *First* is the score of that day. *Now* is the score after the
+patterns were extended by what these texts showed. So only *first* says what to expect of the next text:
 
 {_first_sight()}
 
-Each of the {len(texts)} texts again, by those patterns only that a text of another repository shows, too (leave one
-source out), and then by words:
+The next table scores all {len(texts)} texts again, as if each came from a new source ("leave one source out"): a
+pattern counts for a text only if a text of another repository shows it, too. The second row then asks the words:
 
 {_sources()}
 
 ### The state machine
 
-It has no Python: its Choice rules match the first 1,024 characters of the failure reason. On the texts of others, as
-it is now:
+The state machine has no Python. Its Choice rules match the first 1,024 characters of the failure reason. This is how it
+does today on the texts of others:
 
 {_by_itself()}
 
-Without the launcher a bare exit code says nothing: then `diagnose`, which reads the log, is the one to ask.
+Without the launcher the reason is often a bare exit code, which tells no class. In this case ask `diagnose`: it reads
+the log.
 
 ### All texts
 
-On {len(texts)} texts that tools printed, from public threads or in runs that were made to fail
-([tests/corpus](../tests/corpus)); of each only the lines that identify the failure are kept.
-{sum(text.hard for text in texts)} are hard: ambiguous, or they only mention memory
-(of *others* nobody says which). Precision / recall:
+These are {len(texts)} texts that tools printed, from public threads or from runs that were made to fail
+([tests/corpus](../tests/corpus)). Only the lines that identify the failure are kept of each. {
+        sum(text.hard for text in texts)
+    } are hard: they are ambiguous or only mention memory (for *others* this was not noted). The last columns are
+precision / recall:
 
 {_scores()}
 
-The parts share no thread. The patterns were written from *development*. *Held-out* was labelled and frozen before; the
-author of the patterns had also labelled it. *Fresh* was collected later, in {FRESH} rounds, because of that; each round
-was labelled from its threads before any of it was run. *Others* are the rounds above. How each did when the
-patterns of the day first saw it:
+No thread is in two parts.
+
+- *Development*: the patterns were written from these texts.
+- *Held-out*: labelled and frozen before that, by the author of the patterns.
+- *Fresh*: collected later, in {FRESH} rounds. Each round was labelled from its threads before any of it was scored.
+- *Others*: the rounds above.
+
+This is how the patterns of the day did when they first saw a round:
 
 {_table(("texts", "right", "share"), first)}
 
-What these parts showed was generalised and then counts as known, so the table above is no measure of texts to come:
-this one is, for odd texts. From round 7 on only threads that no earlier part has are counted, which leaves out the
-common wordings. Of the 64 lacks of memory in rounds 7 to 12 patterns told 45, and nearly all misses said `code`: that
-is why there are words. The vocabulary was written from all that, and had not seen rounds 13 to 16 when each was first
-run:
+The patterns were then extended by what each round showed, and its texts count as known. So the table before this one
+does not say how well new texts are told. This one does, for odd texts: from round 7 on it counts only threads that no
+earlier part has, which leaves out the common wordings.
+
+Of the 64 lacks of memory in rounds 7 to 12, patterns told 45; nearly all the others were called `code`. This is why
+there are words. The vocabulary was written from all these rounds. It had not seen rounds 13 to 16 when each was first
+scored:
 
 {_unseen()}
 
@@ -453,20 +487,21 @@ In all these rounds three other failures were taken for a lack of memory, none o
 
 ### What words add
 
-The same texts again, each round with only those patterns that match a text of an earlier round, as on the day when
-nobody had seen it, so development with none. The vocabulary, though, has seen them all by now: this shows how much it
-covers, the table above what it is worth on new texts. *Memory* is a lack of it, of whichever kind.
+Here each round is scored with only those patterns that match a text of an earlier round, as on the day when nobody
+had seen it; *development* therefore has no patterns at all. The vocabulary has seen all of these texts by now. So
+this table shows how much the words cover, and the table above shows what they are worth on new texts. *Memory* is a
+lack of memory of any kind.
 
 {_words()}
 
 ### Beside the naive rule
 
-"Exit code 137, or the words *out of memory*, mean out of memory", on all texts:
+The naive rule is: exit code 137, or the words *out of memory*, mean out of memory. On all texts:
 
 {_naive(texts)}
 
-Rare wordings are as frequent here as common ones, so recall in daily use is higher for both. The naive rule also does
-not say *which* memory: more GPU memory does not help a full host.
+In these texts rare wordings are as frequent as common ones, so recall in daily use is higher for both. The naive rule
+does not say *which* memory was full, and more GPU memory does not help a full host.
 
 ### Confusion matrix
 
