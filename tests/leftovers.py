@@ -56,6 +56,7 @@ from _pytest.pathlib import rm_rf  # also removes what a test has made read-only
 import limits
 import preloaded
 import second_try
+from sagefit.processes import running
 
 MOST_WRITTEN, MOST_MEMORY = 3e9, 4e9  # bytes, of the whole suite
 MOST_WORK = 60.0  # seconds of a processor, of one process
@@ -331,7 +332,7 @@ def _digest(path: Path) -> str:
 def processes(folder: Path) -> list[psutil.Process]:
     """The processes of the session with this folder, without the one that asks."""
     below = psutil.Process().children(recursive=True)
-    marked = (process for process in psutil.process_iter() if _is_marked(process, folder))
+    marked = (process for process in running() if _is_marked(process, folder))
     return [process for process in dict.fromkeys([*below, *marked]) if process.pid != os.getpid()]
 
 

@@ -24,6 +24,8 @@ import pytest
 import pytest_timeout
 from _pytest.faulthandler import fault_handler_stderr_fd_key  # the terminal, while a test's own output is captured
 
+from sagefit.processes import running
+
 GRACE = 120.0  # seconds after the limit, in which a test may clean up; then its worker is ended, with its stacks
 _LOOK = 60.0  # of them, for looking at processes
 # Processes inherit the environment, so it says whose they are: pytest puts the test there, and its part.
@@ -69,7 +71,7 @@ def _processes() -> list[psutil.Process]:
 
 
 def _of_this_test() -> Iterator[psutil.Process]:
-    for process in psutil.process_iter():
+    for process in running():
         if process.pid != os.getpid() and _is_of_this_test(process):
             yield process
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -72,6 +73,20 @@ class Identity:
         if self.boot and now.boot:
             return (self.boot, self.since_boot) == (now.boot, now.since_boot)
         return abs(now.started - self.started) < _SAME
+
+
+def running() -> Iterator[psutil.Process]:
+    """Every process of this machine, looked at anew.
+
+    ``psutil.process_iter`` keeps the processes that it has seen in this process before. Where the system has used a
+    number again since, it gives the old one, and a signal to that is refused: nobody would end the new one.
+    """
+    for pid in psutil.pids():
+        try:
+            process = psutil.Process(pid)
+        except psutil.NoSuchProcess:
+            continue
+        yield process
 
 
 def _counted(pid: int) -> tuple[float, str]:

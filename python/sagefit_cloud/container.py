@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from sagefit.cloud import paths
+from sagefit.processes import running
 from sagefit_cloud import container_init, namespace
 from sagefit_cloud.memory_watch import MemoryWatch
 from sagefit_launcher import files
@@ -168,7 +169,7 @@ class Container:
 
     def _kill_orphans(self) -> None:
         """Process number one was killed, and what it had started lives on, with this folder's name in it."""
-        for process in psutil.process_iter():
+        for process in running():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.pid != os.getpid() and process.environ().get("SAGEFIT_ML_ROOT") == str(self.ml):
                     process.kill()

@@ -22,6 +22,7 @@ from cloud.aws_user import Aws
 from sagefit.cli.cloud import app
 from sagefit.cloud import control, record, scratch
 from sagefit.errors import SagefitError
+from sagefit.processes import running
 
 SLEEP = "import time; print('asleep', flush=True); time.sleep(600)"
 
@@ -36,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def training_processes(instance: str) -> list[psutil.Process]:
     found = []
-    for process in psutil.process_iter():
+    for process in running():
         try:
             if process.environ().get(record.INSTANCE_VARIABLE) == instance:
                 found.append(process)

@@ -8,11 +8,11 @@ import tarfile
 import time
 from typing import Any
 
-import psutil
 import pytest
 
 from cloud.aws_user import GRACE_SECONDS, Aws, statuses
 from sagefit.planning.planned import STOP_SECONDS
+from waiting import command_lines
 
 SAVE = """
 import json, os, sys
@@ -313,8 +313,7 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", "left-be
 """
     job = aws.run(script)
     assert job["TrainingJobStatus"] == "Completed"
-    command_lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    assert not [line for line in command_lines if "left-behind" in line]
+    assert not [line for line in command_lines() if "left-behind" in line.split()]
 
 
 COUNT = """

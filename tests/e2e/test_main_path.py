@@ -14,7 +14,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
@@ -26,7 +25,7 @@ from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
 from sagefit.terraform.backend import EMBEDDED_BUCKET
-from waiting import wait_until
+from waiting import command_lines, wait_until
 
 pytestmark = pytest.mark.xdist_group("e2e")
 
@@ -200,8 +199,7 @@ def test_ctrl_c_waits_for_terraform(world: World, tmp_path: Path) -> None:
         said = process.stderr.read()
         assert process.wait() == 130
         assert "waiting for Terraform to stop" in said
-        left = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
-        assert not [command for command in left if command.endswith("interrupted.tfplan")]
+        assert not [command for command in command_lines() if command.endswith("interrupted.tfplan")]
         world.sagefit("plan", job)  # the state is not locked
 
 

@@ -17,6 +17,7 @@ import psutil
 from checkout import copy_tree
 from cli_runner import Sagefit
 from interruptions.gate import Gate
+from sagefit.processes import running
 from sagefit.terraform.backend import EMBEDDED_BUCKET
 
 _ROOT = """
@@ -159,15 +160,16 @@ class Stack:
     def terraforms(self) -> list[psutil.Process]:
         """Processes of Terraform and its providers at work for this stack."""
         found = []
-        for process in psutil.process_iter(["name", "environ"]):
-            environment = process.info["environ"] or {}
-            if environment.get("TF_DATA_DIR", "").endswith(f"/{self.key}") and "terraform" in process.info["name"]:
-                found.append(process)
+        for process in running():
+            with contextlib.suppress(psutil.Error, OSError):
+                at = process.environ().get("TF_DATA_DIR", "")
+                if at.endswith(f"/{self.key}") and "terraform" in process.name():
+                    found.append(process)
         return found
 
     def terraform(self) -> psutil.Process:
         """The one Terraform at work."""
-        (found,) = (process for process in self.terraforms() if process.info["name"] == "terraform")
+        (found,) = (process for process in self.terraforms() if process.name() == "terraform")
         return found
 
     def printed(self) -> str | None:

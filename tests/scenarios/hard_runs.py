@@ -6,6 +6,7 @@ import time
 
 import psutil
 
+from sagefit.processes import running
 from scenarios.conftest import Cloud
 from waiting import wait_until
 
@@ -33,7 +34,7 @@ def lines(cloud: Cloud, training_job: str) -> list[str]:
 
 def process_of(training_job: str, command: str) -> psutil.Process | None:
     """The process of a training job whose command line has a word."""
-    for process in psutil.process_iter():
+    for process in running():
         try:
             if process.environ().get("TRAINING_JOB_NAME") == training_job and command in " ".join(process.cmdline()):
                 return process

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from cli_runner import Sagefit
@@ -19,6 +18,7 @@ from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.job.upload_rules import check_texts
 from security.conftest import note
+from waiting import command_lines
 
 CANARY = "canary-7f3a9c"
 PUBLISHED = "uploaded; the page said: nothing found"
@@ -178,9 +178,7 @@ def watching() -> Iterator[set[str]]:
 
     def watch() -> None:
         while not over.wait(0.05):
-            for process in psutil.process_iter():
-                with suppress(psutil.Error):
-                    seen.add("\0".join(process.cmdline()))
+            seen.update(command_lines("\0"))
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -16,9 +17,11 @@ import pytest
 
 import leftovers
 import second_try
+from sagefit.processes import running
 
 pytestmark = pytest.mark.of_files(
     *(f"tests/{name}.py" for name in ("leftovers", "limits", "preloaded", "second_try", "suite/test_leftovers")),
+    "python/sagefit/processes.py",
     "requirements-dev.lock",
 )
 
@@ -139,8 +142,12 @@ def mark(tmp_path: Path) -> Iterator[str]:
 
 
 def with_word(word: str) -> list[psutil.Process]:
-    found = psutil.process_iter(["cmdline"])
-    return [process for process in found if word in " ".join(process.info["cmdline"] or [])]
+    found = []
+    for process in running():
+        with contextlib.suppress(psutil.Error):
+            if word in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

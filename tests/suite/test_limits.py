@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 import limits
+from waiting import command_lines
 
-pytestmark = pytest.mark.of_files("tests/limits.py", "tests/suite/test_limits.py", "requirements-dev.lock")
+pytestmark = pytest.mark.of_files(
+    *("tests/limits.py", "tests/waiting.py", "tests/suite/test_limits.py"),
+    *("python/sagefit/processes.py", "requirements-dev.lock"),
+)
 
 CONFTEST = """
 import limits
@@ -101,8 +104,7 @@ def test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes(workers: st
     assert "process.stdout.read()" in done.stdout
     shown = done.stdout.count("waits_for_ever (<string>") if may_look() else done.stdout.count("no stack")
     assert shown == 2
-    command_lines = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
-    assert not [line for line in command_lines if str(tmp_path) in line]
+    assert not [line for line in command_lines() if str(tmp_path) in line]
 
 
 @pytest.mark.full(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -14,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sagefit.processes import Identity
+from sagefit.processes import Identity, running
 from sagefit.terraform import at_work as at_work_module
 from sagefit.terraform.at_work import Begun, at_work
+from waiting import wait_until
 
 
 def test_it_may_be_nested_and_ends_with_the_outermost(tmp_path: Path) -> None:
@@ -72,6 +74,17 @@ def test_a_process_is_known_by_its_start_too() -> None:
     assert Identity(me.pid, me.started - 10).process() is None
 
 
+def test_a_number_that_was_used_before_hides_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        before = psutil.Process(child.pid)
+        # One of the same number that this process has seen, and that is gone.
+        monkeypatch.setattr(before, "_ident", (child.pid, 1.0))
+        monkeypatch.setitem(vars(psutil)["_pmap"], child.pid, before)
+        (found,) = [process for process in running() if process.pid == child.pid]
+        found.kill()
+        assert child.wait(timeout=30) == -signal.SIGKILL
+
+
 @pytest.fixture(params=[3600.0, -3600.0], ids=["forwards", "backwards"])
 def clock_is_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Sets the clock by an hour, as psutil sees it: a real clock is that of the whole machine."""
@@ -116,6 +129,7 @@ def test_a_provider_is_ended_with_its_terraform_and_not_before(
     with terraform.stdout as said:
         child = psutil.Process(int(said.readline()))
     try:
+        wait_until(lambda: child.name().startswith(provider.name[:15]))  # until then it is a copy of the shell
         note = at_work_module.Note("sagefit apply", Identity(999999, 0), 0, (Begun(Identity.of(terraform.pid)),))
         clock_is_set()
         at_work_module._end_orphans(note)

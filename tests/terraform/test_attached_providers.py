@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -15,13 +16,14 @@ import psutil
 import pytest
 
 from sagefit.paths import home
+from sagefit.processes import running
 from sagefit.toolchain import terraform_binary, terraform_environment
 from terraform import attached
 
 pytestmark = [
     pytest.mark.xdist_group("attached"),
     pytest.mark.of_files(
-        "tests/terraform/*attached*.py", "tests/terraform/in_path.py", "tests/terraform/test_attached_providers.py"
+        *("tests/terraform/*attached*.py", "tests/terraform/in_path.py", "python/sagefit/processes.py"),
     ),
 ]
 
@@ -125,9 +127,10 @@ class Root:
 def providers_of(root: Root) -> list[psutil.Process]:
     """The processes of providers that are at work in a folder."""
     found = []
-    for process in psutil.process_iter(["name", "cwd"]):
-        if "provider" in (process.info["name"] or "") and process.info["cwd"] == str(root.folder):
-            found.append(process)
+    for process in running():
+        with contextlib.suppress(psutil.Error, OSError):
+            if "provider" in process.name() and process.cwd() == str(root.folder):
+                found.append(process)
     return found
 
 

@@ -14,7 +14,7 @@ import psutil
 
 from sagefit.cloud import paths
 from sagefit.cloud.keys import Key
-from sagefit.processes import Identity
+from sagefit.processes import Identity, running
 
 INSTANCE_VARIABLE = "SAGEFIT_CLOUD_INSTANCE"
 STATUS_PATH = "/_sagefit/status"
@@ -109,7 +109,7 @@ def _signed(access_key: str) -> dict[str, str]:
 
 def sweep(instance: str, grace: float = 3.0) -> int:
     """Kill what is left of a cloud: every process that carries its mark. Returns how many there were."""
-    left = [process for process in psutil.process_iter() if _carries(process, instance)]
+    left = [process for process in running() if _carries(process, instance)]
     for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()

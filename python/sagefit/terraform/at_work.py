@@ -30,7 +30,7 @@ import psutil
 
 from sagefit.console import err
 from sagefit.paths import private_folder
-from sagefit.processes import Identity
+from sagefit.processes import Identity, running
 
 _PAUSE = 0.2  # seconds between two looks at a lock that somebody holds
 _KEPT = 20  # commands that did not end well
@@ -148,10 +148,10 @@ def _end_orphans(note: Note) -> None:
     if note.process.process() or _running(note):
         return
     sessions = {begun.process.pid: begun.process for begun in note.begun if not begun.ended}
-    for process in psutil.process_iter(["name"]):
+    for process in running():
         with contextlib.suppress(OSError, psutil.Error):
             terraform = sessions.get(os.getsid(process.pid))
-            if terraform is None or not process.info["name"].startswith(_PROVIDER):
+            if terraform is None or not process.name().startswith(_PROVIDER):
                 continue
             if not Identity.of(process.pid).is_older_than(terraform):
                 process.send_signal(signal.SIGKILL)

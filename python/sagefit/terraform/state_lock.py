@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psutil
 
+from sagefit.processes import running
 from sagefit.terraform.at_work import Begun
 
 _FIELD = re.compile(r"^\s*(ID|Operation|Who|Created):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
@@ -74,9 +75,9 @@ def _another(made: float | None, key: str, root: Path) -> psutil.Process | None:
 
     Without ``made``, as after the clock was set, it may be one that was started since.
     """
-    for process in psutil.process_iter(["name", "create_time"]):
-        if process.info["name"] == "terraform" and (made is None or process.info["create_time"] <= made + _SLACK):
-            with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is somebody else's: not of this user
+    for process in running():
+        with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is somebody else's: not of this user
+            if process.name() == "terraform" and (made is None or process.create_time() <= made + _SLACK):
                 folder = process.environ().get("TF_DATA_DIR", "")
                 if folder.endswith(f"/{key}") or (not folder and process.cwd() == str(root)):
                     return process
