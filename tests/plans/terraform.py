@@ -54,7 +54,8 @@ output "%(module)s" {
 def embedded_cloud(folder: Path) -> Iterator[dict[str, str]]:
     """An embedded cloud, and the environment of a Terraform that talks to it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    kept |= terraform_environment(home()) | {"NO_COLOR": "1"}
+    # A plan of all jobs at once would take two gigabytes of memory where Go collects seldom.
+    kept |= terraform_environment(home()) | {"NO_COLOR": "1", "GOGC": "200"}
 
     def at_home(act: Callable[[], Any]) -> Any:
         with pytest.MonkeyPatch.context() as patch:  # while it starts and ends; other tests have homes of their own
