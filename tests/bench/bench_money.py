@@ -158,7 +158,7 @@ _TEXT = """<!-- Written by tests/bench/bench_money.py (make bench). Do not edit.
 
 # What running out of memory costs
 
-Three ways to deal with a GPU that is too small, for {count} measured runs of transformers on one GPU, by {sources}
+Four ways to deal with a GPU that is too small, for {count} measured runs of transformers on one GPU, by {sources}
 sources. Sagefit plans each as if nothing of its source were known: with bounds of the other sources alone, as in
 [accuracy.md](accuracy.md#sources-that-were-left-out).
 
@@ -185,6 +185,8 @@ Twenty of the tables' runs, five of them of vision models:
   of that run (column *off by*). A job runs out of memory when this is above the usable memory of a GPU.
 - **Sagefit** starts where its upper bound fits with 10 % to spare, and follows the edges for `gpu_memory`. Where no
   instance fits for certain it refuses the job, says what would help, and spends nothing.
+- **Sagefit, `accept_risky`** does not refuse a job that fits by the prediction and only not by the upper bound: it
+  starts on the instance that comes nearest (`memory.accept_risky: true`).
 - **Twice the memory each time** starts on `{default}` ({usable:.1f} GiB usable, {usd} USD an hour) and moves to the
   cheapest type with at least twice the memory per GPU. That is kinder than the habit it stands for: the next size of
   the same family has the same GPU.
@@ -212,7 +214,7 @@ And when the planner is further off than it was for these runs, jobs that end we
 ✗: ran out of memory. Need is the measured GiB per GPU, off by is measured over predicted.
 
 | run | model | need | off by | {names} |
-|---|---|--:|--:|---|---|---|
+|---|---|--:|--:|---|---|---|---|
 {jobs}
 """
 

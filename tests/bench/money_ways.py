@@ -1,10 +1,10 @@
-"""Three ways to deal with a GPU that is too small, and what each is billed for."""
+"""Four ways to deal with a GPU that is too small, and what each is billed for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from money_jobs import Trial
 
@@ -39,10 +39,13 @@ class Tried:
 Strategy = Callable[[Trial], list[Tried]]
 
 
-def sagefit(trial: Trial) -> list[Tried]:
-    """The attempts of ``attempts: auto``, along the edges for GPU memory; none where no instance fits for certain."""
+def sagefit(trial: Trial, *, accept_risky: bool = False) -> list[Tried]:
+    """The attempts of ``attempts: auto``, along the edges for GPU memory; none where Sagefit refuses the job."""
+    job, memory = trial.job, trial.job.memory
+    if memory and accept_risky:
+        job = job.model_copy(update={"memory": memory.model_copy(update={"accept_risky": True})})
     try:
-        attempts = {attempt.name: attempt for attempt in plan(trial.job).attempts}
+        attempts = {attempt.name: attempt for attempt in plan(job).attempts}
     except SagefitError as error:
         if error.exit_code != DOES_NOT_FIT:
             raise
@@ -72,6 +75,7 @@ def the_same(trial: Trial) -> list[Tried]:
 
 STRATEGIES: dict[str, Strategy] = {
     "Sagefit": sagefit,
+    "Sagefit, `accept_risky`": partial(sagefit, accept_risky=True),
     "twice the memory each time": doubling,
     f"the same instance, {RETRIES} retries": the_same,
 }

@@ -109,7 +109,12 @@ FULL: Spec = VALID | {
     },
     "memory": AUTO["memory"]
     | {"method": "lora", "lora_rank": 8, "optimizer": "adamw", "micro_batch": 4, "knobs": {"micro_batch": "bs"}}
-    | {"gradient_checkpointing": "full", "head_room": 0.2, "dataset": {"size_gib": 1.5, "in_memory": True}}
+    | {
+        "gradient_checkpointing": "full",
+        "head_room": 0.2,
+        "accept_risky": True,
+        "dataset": {"size_gib": 1.5, "in_memory": True},
+    }
     | {"trace": {"function": "train.py:build", "python": "python3", "timeout": "10m"}},
     "tuning": {
         "strategy": "Random",

@@ -351,6 +351,68 @@ def test_what_fits_nowhere_is_refused_with_what_would_help() -> None:
     assert "what would make it fit:" in (caught.value.hint or "")
 
 
+def risky() -> dict[str, Any]:
+    """A job that its only type holds by the prediction, and not by the upper bound."""
+    for length in range(64, 512, 4):
+        changes = TIGHT | {"memory.sequence_length": length}
+        job = auto_job(changes)
+        (only,) = choices(job, read(job))
+        if only.verdict == "RISKY":
+            return changes
+    raise AssertionError("there is none")
+
+
+def test_a_risk_is_taken_where_the_job_accepts_it() -> None:
+    changes = risky()
+    with pytest.raises(SagefitError, match="does not fit for certain") as caught:
+        plan(auto_job(changes))
+    assert "or memory.accept_risky: true, to run it on ml.g5.xlarge all the same" in (caught.value.hint or "")
+    made = plan(auto_job(changes | {"memory.accept_risky": True}))
+    first = made.attempts[0]
+    assert (first.instance_type, first.fit and first.fit.verdict) == ("ml.g5.xlarge", "RISKY")
+    assert first.reason.startswith("It comes nearest to fitting")
+    assert made.advice  # what would make it fit is told all the same
+    assert "gpu_memory" in first.next
+
+
+def test_no_risk_is_taken_with_what_does_not_fit_by_the_prediction() -> None:
+    with pytest.raises(SagefitError, match="does not fit for certain") as caught:
+        plan(auto_job(TIGHT | {"memory.sequence_length": 4096, "memory.accept_risky": True}))
+    assert "accept_risky" not in (caught.value.hint or "")
+
+
+@settings(max_examples=120, deadline=None)
+@given(jobs())
+def test_risks_are_accepted_only_where_nothing_fits(job: Job) -> None:
+    assert job.memory
+    accepting = job.model_copy(update={"memory": job.memory.model_copy(update={"accept_risky": True})})
+    found = choices(job, read(job))
+    try:
+        attempts = plan(job).attempts
+    except SagefitError as error:
+        assume(error.exit_code == DOES_NOT_FIT)
+    else:
+        assert plan(accepting).attempts == attempts
+        return
+    near = [each for each in found if each.verdict == "RISKY" and not each.too_few_gpus]
+    if not near:
+        with pytest.raises(SagefitError, match="does not fit for certain"):
+            plan(accepting)
+        return
+    attempts = plan(accepting).attempts
+    first = attempts[0].fit
+    assert first in near
+    assert max(first.gpu_share or 0, first.host_share or 0) <= 0.01 + min(
+        max(each.gpu_share or 0, each.host_share or 0) for each in near
+    )
+    assert {attempt.fit.verdict for attempt in attempts if attempt.fit} <= {"RISKY", "FITS"}
+    for attempt, _, target in edges(attempts):
+        assert attempt.fit
+        assert target.fit
+        assert (target.fit.gpu_share or 0) <= (attempt.fit.gpu_share or 0)
+        assert (target.fit.host_share or 0) <= (attempt.fit.host_share or 0)
+
+
 def test_advice_holds_when_it_is_taken() -> None:
     job = auto_job(TIGHT)
     workload = read(job)

@@ -372,6 +372,21 @@ def test_the_quota_and_flags_of_the_choice_are_named(changes: dict[str, Any], us
     assert "; sold mostly through Training Plans" in text(plan)
 
 
+def test_a_job_that_accepts_its_risk_is_sized_like_one_that_fits() -> None:
+    changes = {"resources.instance_type": ["ml.g5.xlarge"], "memory.accept_risky": True}
+    lengths = (auto_job(changes | {"memory.sequence_length": length}) for length in range(64, 512, 4))
+    job = next(job for job in lengths if size_job(JobPlan(job), REGION).verdict == "RISKY")
+    sizing = size_job(JobPlan(job), REGION)
+    answer = as_json(sizing)
+    check(json.loads(json.dumps(answer)), CONTRACT)
+    assert (sizing.exit_code, answer["chosen"], answer["verdict"]) == (DONE, "ml.g5.xlarge", "RISKY")
+    assert answer["attempts"][0]["name"] == "main"
+    assert not answer["candidates"][0]["fits"]
+    shown = text(job)
+    assert shown.splitlines()[0].startswith(f"{job.name}: RISKY on ml.g5.xlarge")
+    assert "what would make it fit:" in shown
+
+
 def test_world_size_is_shown_and_held_against_the_gpus() -> None:
     sharded = {"memory.world_size": 64, "memory.sharding": "zero3"}
     few = auto_job(sharded | {"resources.instance_type": "ml.g6.4xlarge"})

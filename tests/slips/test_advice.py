@@ -228,6 +228,7 @@ transformer:
     loader: { workers: 4, prefetch: 2, sample_bytes: 4096 }
     dataset: { size_gib: 40, in_memory: false }
     head_room: 0.1
+    accept_risky: true
 taught:
   <<: *script
   memory:

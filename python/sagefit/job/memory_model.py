@@ -224,5 +224,6 @@ class Memory(Fields):
     loader: Loader | None = None
     dataset: Dataset | None = None
     head_room: Annotated[Number, Field(ge=0, le=0.9)] = 0.10
+    accept_risky: bool = False
     knobs: dict[Knob, str] = {}
     trace: Trace | None = None

@@ -154,6 +154,8 @@ def does_not_fit(job: Job, workload: Workload, found: Sequence[Candidate]) -> Sa
         if lines
         else [nothing_helps(job, workload, found)]
     )
+    if near and near.verdict == "RISKY" and near.allowed and not near.too_few_gpus:
+        remedies.append(f"or memory.accept_risky: true, to run it on {near.instance_type} all the same")
     return SagefitError(
         f"{where}: the job does not fit for certain on any instance it may use{why}",
         hint="\n".join([*remedies, "or write the attempts out, to run them whatever is predicted"]),

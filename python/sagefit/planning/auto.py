@@ -19,7 +19,7 @@ from sagefit.planning.advice import does_not_fit
 from sagefit.planning.candidate import Resource
 from sagefit.planning.choose import WORTH_IT, Candidate, choose, next_larger, sideways
 from sagefit.planning.cost import reachable
-from sagefit.planning.market import fallbacks, one
+from sagefit.planning.market import accepts_risky, fallbacks, one
 from sagefit.planning.planned import PlannedAttempt, fill
 from sagefit.planning.remedies import MakeRemedy, Remedy, accumulate, checkpoint, fewer_workers, stream
 
@@ -86,19 +86,23 @@ def graph(job: Job, workload: Workload, found: Sequence[Candidate]) -> list[Plan
     return reachable(planned)
 
 
-def first_choice(found: Sequence[Candidate]) -> Candidate | None:
-    """The cheapest of ``found`` that fits. A single type is taken even when nothing is known about the job's need."""
+def first_choice(job: Job, found: Sequence[Candidate]) -> Candidate | None:
+    """The one of ``found`` that `choose` takes. A single type is taken even when nothing is known of the job's need."""
     alone = found[0] if len(found) == 1 else None
-    return alone if alone and alone.verdict == "UNKNOWN" and not alone.too_few_gpus else choose(found)
+    if alone and alone.verdict == "UNKNOWN" and not alone.too_few_gpus:
+        return alone
+    return choose(found, accept_risky=accepts_risky(job))
 
 
 def _steps(job: Job, workload: Workload, found: Sequence[Candidate]) -> Iterator[_Step]:
     """The attempts worth having, in the order in which they may follow one another."""
-    chosen = first_choice(found)
+    chosen = first_choice(job, found)
     if chosen is None:
         raise does_not_fit(job, workload, found)
     own = job.resources
     reason = "The cheapest that fits" if len(found) > 1 else "The type that the job file names"
+    if chosen.verdict == "RISKY":
+        reason = "It comes nearest to fitting: by the prediction it fits, by its upper bound no type does"
     main = _Step(FIRST, reason, chosen, workload, own.volume_size_gb, own.spot)
     yield main
     if main.spot:
@@ -120,7 +124,7 @@ def _remedied(
     for make in remedies:
         remedy = make(job, leanest.hyperparameters, leanest.workload)
         step = leanest.with_remedy(job, remedy) if remedy else leanest
-        if step.fit.verdict == "FITS" and load(step.fit) < load(leanest.fit):
+        if step.fit.verdict in ("FITS", main.fit.verdict) and load(step.fit) < load(leanest.fit):
             leanest = step
             yield step
 

@@ -135,13 +135,19 @@ def _predicted(
         yield offer, placement, predictions[alike]
 
 
-def choose(found: Iterable[Candidate]) -> Candidate | None:
+def choose(found: Iterable[Candidate], *, accept_risky: bool = False) -> Candidate | None:
     """The cheapest that fits, or None; see `Candidate.order`.
 
     A candidate without a price is chosen only when no fitting one has a price. Its ``price`` is then None, and the
-    caller has to say so.
+    caller has to say so. If none fits and ``accept_risky`` is true, the RISKY one is chosen whose fuller memory is
+    least full, in whole percent, and of equals the cheapest.
     """
-    return min(filter(_may_be_chosen, found), key=lambda c: c.order, default=None)
+    found = list(found)
+    best = min(filter(_may_be_chosen, found), key=lambda c: c.order, default=None)
+    if best or not accept_risky:
+        return best
+    risky = (c for c in found if c.verdict == "RISKY" and c.allowed and not c.too_few_gpus)
+    return min(risky, key=lambda c: (round(max(c.gpu_share or 0.0, c.host_share or 0.0), 2), c.order), default=None)
 
 
 def _may_be_chosen(candidate: Candidate) -> bool:
@@ -177,11 +183,12 @@ def sideways(found: Iterable[Candidate], current: Candidate, *, exclude: Collect
     """The next candidate when ``current`` has no capacity: another type with no less memory, at the nearest price.
 
     Each type has its own capacity, so another size of the same family is enough; at equal prices another family wins.
+    For one that is RISKY it may be RISKY too.
     """
     return min(
         (
             c
-            for c in _replacements(found, current, exclude)
+            for c in _replacements(found, current, exclude, "RISKY" if current.verdict == "RISKY" else None)
             if c.instance_type != current.instance_type
             and (c.usable_gpu_gib or 0) >= (current.usable_gpu_gib or 0)
             and c.usable_host_gib >= current.usable_host_gib
@@ -323,13 +330,17 @@ def _unknown(instance: Instance, workload: Workload, prediction: Prediction | No
     return ""
 
 
-def _replacements(found: Iterable[Candidate], current: Candidate, exclude: Collection[str]) -> Iterable[Candidate]:
-    """Candidates that may replace ``current``: same kind, no fewer GPUs (or vCPUs), and the best possible verdict."""
+def _replacements(
+    found: Iterable[Candidate], current: Candidate, exclude: Collection[str], risk: Verdict | None = None
+) -> Iterable[Candidate]:
+    """Candidates that may replace ``current``: same kind, no fewer GPUs (or vCPUs), and the best possible verdict, or
+    ``risk``.
+    """
     wanted: Verdict = "FITS" if current.prediction else "UNKNOWN"
     if current.instance.trainium:
         return
     for c in found:
-        if c.verdict != wanted or not c.allowed or c.instance.trainium or c.instance_type in exclude:
+        if c.verdict not in (wanted, risk) or not c.allowed or c.instance.trainium or c.instance_type in exclude:
             continue
         if bool(c.placement.gpus) != bool(current.placement.gpus) or c.placement.gpus < current.placement.gpus:
             continue

@@ -58,10 +58,14 @@ class JobPlan:
 
     @cached_property
     def chosen(self) -> Candidate | None:
-        """The candidate of the first attempt; of written attempts the first that fits. None when none fits."""
+        """The candidate of the first attempt; of written attempts the first that fits. None when none fits.
+
+        With ``memory.accept_risky`` it may be one that is RISKY, if none fits.
+        """
         if self.job.written_attempts is None:
-            return first_choice(self.candidates)
-        return next((fit for fit in self.candidates if fit.verdict == "FITS"), None)
+            return first_choice(self.job, self.candidates)
+        wanted = ("FITS", "RISKY") if market.accepts_risky(self.job) else ("FITS",)
+        return next((fit for verdict in wanted for fit in self.candidates if fit.verdict == verdict), None)
 
     @cached_property
     def proposed(self) -> list[PlannedAttempt]:
@@ -98,7 +102,7 @@ class JobPlan:
     @cached_property
     def advice(self) -> list[Advice]:
         """What would make it fit, for a job with ``attempts: auto`` that fits nowhere; empty for all others."""
-        if self.job.written_attempts is not None or self.chosen:
+        if self.job.written_attempts is not None or (self.chosen and self.chosen.verdict != "RISKY"):
             return []
         return advise(self.job, self.workload(), self.candidates)
 

@@ -69,6 +69,11 @@ def _written(job: Job) -> Types:
     return (written,) if isinstance(written, str) else tuple(written)
 
 
+def accepts_risky(job: Job) -> bool:
+    """Whether an instance that is RISKY may be chosen where none fits."""
+    return bool(job.memory and job.memory.accept_risky)
+
+
 def _head_room(job: Job) -> float:
     return job.memory.head_room if job.memory else HEAD_ROOM
 

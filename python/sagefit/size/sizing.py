@@ -54,15 +54,15 @@ class Sizing:
 
     @property
     def verdict(self) -> Verdict:
-        """FITS where something was chosen, else how near the nearest comes; UNKNOWN where there is nothing to judge."""
+        """That of what was chosen, else how near the nearest comes; UNKNOWN where there is nothing to judge."""
         return self.shown.verdict if self.shown else "UNKNOWN"
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 when the need is known and nothing that the job may use is sure to hold it."""
+        """0, or 3 when the need is known, nothing is sure to hold it, and the job does not accept that."""
         short = not self.chosen and self.workload.world_size is not None
         none_large = short and all(candidate.too_few_gpus for candidate in self.candidates)
-        return DOES_NOT_FIT if self.verdict in ("RISKY", "OOM") or none_large else DONE
+        return DOES_NOT_FIT if (not self.chosen and self.verdict in ("RISKY", "OOM")) or none_large else DONE
 
     @property
     def nothing_helps(self) -> str:
@@ -118,7 +118,7 @@ def size_job(plan: JobPlan, region: str) -> Sizing:
         attempts = []
     priced = [_priced(candidate, region) for candidate in plan.candidates]
     of_plan = zip(priced, plan.candidates, strict=True)
-    own = next((p for p, c in of_plan if c is plan.chosen and c.verdict == "FITS"), None)
+    own = next((p for p, c in of_plan if c is plan.chosen and c.verdict != "UNKNOWN"), None)
     shown = own or nearest(priced)
     saving = cheaper(plan, attempts, region)
     found = ways(plan.job, plan.workload(), plan.chosen) if plan.job.written_attempts is None else []
