@@ -1,7 +1,7 @@
 locals {
   _arn = {
     s3   = "arn:${var.context.partition}:s3:::"
-    ec2  = "arn:${var.context.partition}:ec2:${var.context.region}:${var.context.account_id}"
+    ec2  = "arn:${var.context.partition}:ec2:${var.context.region}"
     logs = "arn:${var.context.partition}:logs:${var.context.region}:${var.context.account_id}"
     jobs = "arn:${var.context.partition}:sagemaker:*:${var.context.account_id}"
   }
@@ -158,9 +158,10 @@ locals {
 # Network
 
 locals {
-  _subnet_arns         = sort([for id in var.network.subnet_ids : "${local._arn.ec2}:subnet/${id}"])
-  _security_group_arns = sort([for id in var.network.security_group_ids : "${local._arn.ec2}:security-group/${id}"])
-  _interfaces          = "${local._arn.ec2}:network-interface/*"
+  # A subnet that another account shares is named by the account that owns it. The id alone says which subnet it is.
+  _subnet_arns         = sort([for id in var.network.subnet_ids : "${local._arn.ec2}:*:subnet/${id}"])
+  _security_group_arns = sort([for id in var.network.security_group_ids : "${local._arn.ec2}:*:security-group/${id}"])
+  _interfaces          = "${local._arn.ec2}:${var.context.account_id}:network-interface/*"
 
   _network = [
     for statement in [
@@ -192,7 +193,7 @@ locals {
           "ec2:DeleteNetworkInterfacePermission",
         ]
         Resource  = local._interfaces
-        Condition = { ArnEquals = { "ec2:Subnet" = local._subnet_arns } }
+        Condition = { ArnLike = { "ec2:Subnet" = local._subnet_arns } }
       },
     ] : statement if length(var.network.subnet_ids) > 0
   ]

@@ -50,9 +50,10 @@ locals {
         "to.$"   = "$.to"
       }
       ItemProcessor = {
-        StartAt = "of this run"
+        StartAt = "${call}: of this run"
+        # A name of a state is used once in the whole machine, also within its Map states.
         States = {
-          "of this run" = {
+          "${call}: of this run" = {
             Type = "Choice"
             Choices = [{
               And = [
@@ -61,7 +62,7 @@ locals {
               ]
               Next = call
             }]
-            Default = "left alone"
+            Default = "${call}: left alone"
           }
           # One that has ended meanwhile is refused; one that goes on is found again at the next look.
           (call) = {
@@ -69,10 +70,10 @@ locals {
             Resource   = "${local._arn.sdk}:${call}"
             Parameters = parameters
             ResultPath = null
-            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "left alone" }]
+            Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "${call}: left alone" }]
             End        = true
           }
-          "left alone" = { Type = "Succeed" }
+          "${call}: left alone" = { Type = "Succeed" }
         }
       }
       ResultPath = null

@@ -2,7 +2,8 @@
 # one for this job, or the one that all jobs of the platform share. The job's own
 # has the platform's policies for all that jobs have in common (images, logs,
 # network, keys), and one policy for its data: what it names it may read, and
-# what it makes it may write, below its own name.
+# what it makes it may write, below its own name. Where the job has a network or
+# keys that are not the platform's, or is debugged from outside, that stands there too.
 locals {
   _role_asked   = var.resources.role != null ? var.resources.role : var.resources.warm_pool != null ? "shared" : "own"
   _has_own_role = local._role_asked == "own" && var.platform.job_policy_arns != null
@@ -96,9 +97,79 @@ locals {
           Resource = ["${local._s3}${local._patterns[text]}"]
         } if var.resources.checkpoints
       ],
+      local._own_network_statements,
+      local._own_key_statements,
+      local._debug_statements,
     )
   }
   _data_policy_bytes = local._has_own_role ? length(base64encode(jsonencode(local._data_policy))) / 4 * 3 : 0
+
+  # The platform's policies name its own network. A subnet or group that another account shares is named by the account
+  # that owns it; the id alone says which it is.
+  _ec2         = "${local._arn_prefix}:ec2:${var.platform.region}"
+  _own_subnets = sort(setsubtract(local._in_vpc ? local._subnet_ids : [], local._network.subnet_ids))
+  _own_groups  = sort(setsubtract(local._in_vpc ? local._security_group_ids : [], local._network.security_group_ids))
+  _own_network_statements = concat(
+    [
+      for named in [concat(
+        [for id in local._own_subnets : "${local._ec2}:*:subnet/${id}"],
+        [for id in local._own_groups : "${local._ec2}:*:security-group/${id}"],
+        )] : {
+        Sid      = "CreateInterfacesOfTheJob"
+        Effect   = "Allow"
+        Action   = ["ec2:CreateNetworkInterface"]
+        Resource = concat(["${local._ec2}:${var.platform.account_id}:network-interface/*"], named)
+      } if length(named) > 0
+    ],
+    [
+      for named in [[for id in local._own_subnets : "${local._ec2}:*:subnet/${id}"]] : {
+        Sid       = "ManageInterfacesOfTheJob"
+        Effect    = "Allow"
+        Action    = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface", "ec2:DeleteNetworkInterfacePermission"]
+        Resource  = ["${local._ec2}:${var.platform.account_id}:network-interface/*"]
+        Condition = { ArnLike = { "ec2:Subnet" = named } }
+      } if length(named) > 0
+    ],
+    [
+      # On * because EC2's Describe actions take no resource; they read only. A platform with a network has them already.
+      for named in [length(local._network.subnet_ids) > 0 ? [] : local._own_subnets] : {
+        Sid      = "DescribeNetworkOfTheJob"
+        Effect   = "Allow"
+        Action   = ["ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"]
+        Resource = ["*"]
+      } if length(named) > 0
+    ],
+  )
+
+  # As for the platform's key: volumes are attached by EC2, which gets its own grant.
+  _own_keys = sort(setsubtract(compact([local._volume_kms_key, local._output_kms_key]), compact([var.platform.kms_key_arn])))
+  _own_key_statements = [
+    for statement in [
+      {
+        Sid      = "UseKeysOfTheJob"
+        Effect   = "Allow"
+        Action   = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey"]
+        Resource = local._own_keys
+      },
+      {
+        Sid       = "GrantKeysOfTheJobToVolumes"
+        Effect    = "Allow"
+        Action    = ["kms:CreateGrant"]
+        Resource  = local._own_keys
+        Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" } }
+      },
+    ] : statement if length(local._own_keys) > 0
+  ]
+
+  # On * because Session Manager's channels have no ARN. The container opens them; who may connect is another right.
+  _debug_statements = [
+    for actions in [["ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel", "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel"]] : {
+      Sid      = "OpenAShellForDebugging"
+      Effect   = "Allow"
+      Action   = actions
+      Resource = ["*"]
+    } if var.resources.remote_debug
+  ]
 
   # What the platform lets its jobs read and write besides what is their own.
   _readable = concat(keys(local._shared_data), ["${var.platform.buckets.artifacts}/jobs/", "${var.platform.buckets.checkpoints}/jobs/"])

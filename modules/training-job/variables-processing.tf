@@ -155,4 +155,9 @@ variable "processing" {
     condition     = alltrue(flatten([for s in var.processing : [for v in [[s.instance_count, local._limits["processing.*.resources.instance_count"].most], [s.volume_size_gb, local._limits["processing.*.resources.volume_size_gb"].most], [s.max_runtime_seconds, local._limits["processing.*.resources.max_runtime"].most]] : v[0] >= 1 && v[0] <= v[1] && floor(v[0]) == v[0]]]))
     error_message = "processing[*]: instance_count is a whole number from 1 to ${local._limits["processing.*.resources.instance_count"].most}, volume_size_gb from 1 to ${local._limits["processing.*.resources.volume_size_gb"].most}, max_runtime_seconds from 1 to ${local._limits["processing.*.resources.max_runtime"].most}, which is 9 days (API)."
   }
+
+  validation {
+    condition     = alltrue([for s in var.processing : try(tonumber(local.instances[s.instance_type].nvme_gb), 0) == 0 || s.volume_size_gb <= try(tonumber(local.instances[s.instance_type].nvme_gb), 0)])
+    error_message = "processing[*].volume_size_gb: ${join(", ", [for s in var.processing : "${s.instance_type} has ${local.instances[s.instance_type].nvme_gb} GB of local disks" if try(tonumber(local.instances[s.instance_type].nvme_gb) > 0 && s.volume_size_gb > tonumber(local.instances[s.instance_type].nvme_gb), false)])} and gets no volume beside them; a step asks for no more than that (API). Lower it, or change instance_type."
+  }
 }

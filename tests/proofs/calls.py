@@ -86,12 +86,28 @@ def of_a_container(request: dict[str, Any], document: dict[str, Any], job: str) 
     for url in (document["repository_url"], request["AlgorithmSpecification"]["TrainingImage"].split(":")[0]):
         for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer"):
             yield Call(f"ecr:{action}", _repository(url))
-    yield from _in_a_network(request, document)
-    yield from _with_a_key(request)
+    yield from _in_a_network(request.get("VpcConfig"), document)
+    yield from _with_keys(request["OutputDataConfig"].get("KmsKeyId"), request["ResourceConfig"].get("VolumeKmsKeyId"))
+    if is_debugged(request):
+        yield from of_a_debugger()
+
+
+def is_debugged(request: dict[str, Any]) -> bool:
+    """Whether a training job asks for a shell into its container."""
+    return bool(request.get("RemoteDebugConfig", {}).get("EnableRemoteDebug"))
+
+
+def of_a_debugger() -> list[Call]:
+    """What the container of a job calls that is debugged from outside (developer guide, "Access a training
+    container through AWS Systems Manager for remote debugging", IAM permissions)."""
+    return [Call(f"ssmmessages:{verb}{noun}Channel") for verb in ("Create", "Open") for noun in ("Control", "Data")]
 
 
 def of_a_step(request: dict[str, Any], document: dict[str, Any], job: str) -> Iterator[Call]:
-    """What a processing step does with its data."""
+    """What a processing step does with its data, in its network, and with its keys."""
+    cluster = request["ProcessingResources"]["ClusterConfig"]
+    yield from _in_a_network(request.get("NetworkConfig", {}).get("VpcConfig"), document)
+    yield from _with_keys(request["ProcessingOutputConfig"].get("KmsKeyId"), cluster.get("VolumeKmsKeyId"))
     for given in request.get("ProcessingInputs", []):
         yield from _reading(given["S3Input"])
     where = f"arn:aws:s3:::{document['buckets']['artifacts']}/jobs/{job}/{job}-{_RUN}/processing/step/output/part-0"
@@ -158,16 +174,19 @@ def of_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
     ]
 
 
-def _in_a_network(request: dict[str, Any], document: dict[str, Any]) -> Iterator[Call]:
-    network = request.get("VpcConfig")
+def _in_a_network(network: dict[str, Any] | None, document: dict[str, Any]) -> Iterator[Call]:
     if network is None:
         return
-    ec2 = f"arn:aws:ec2:{document['region']}:{document['account_id']}"
+    # Another account may own what it shares; interfaces in it are this account's.
+    ec2, theirs = (
+        f"arn:aws:ec2:{document['region']}:{account}" for account in (document["account_id"], "210987654321")
+    )
     for noun in ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups"):
         yield Call(f"ec2:Describe{noun}")
     interface = f"{ec2}:network-interface/eni-0123456789abcdef0"
-    groups = [f"{ec2}:security-group/{group}" for group in network["SecurityGroupIds"]]
-    for subnet in (f"{ec2}:subnet/{name}" for name in network["Subnets"]):
+    owners = (ec2, theirs)
+    groups = [f"{owner}:security-group/{group}" for owner in owners for group in network["SecurityGroupIds"]]
+    for subnet in (f"{owner}:subnet/{name}" for owner in owners for name in network["Subnets"]):
         for resource in (interface, subnet, *groups):
             yield Call("ec2:CreateNetworkInterface", resource)
         for action in (
@@ -178,13 +197,11 @@ def _in_a_network(request: dict[str, Any], document: dict[str, Any]) -> Iterator
             yield Call(f"ec2:{action}", interface, {"ec2:Subnet": subnet})
 
 
-def _with_a_key(request: dict[str, Any]) -> Iterator[Call]:
-    key = request["OutputDataConfig"].get("KmsKeyId")
-    if key is None:
-        return
-    for action in ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey"):
-        yield Call(f"kms:{action}", key)
-    yield Call("kms:CreateGrant", key, {"kms:GrantIsForAWSResource": "true"})
+def _with_keys(*keys: str | None) -> Iterator[Call]:
+    for key in filter(None, keys):
+        for action in ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey"):
+            yield Call(f"kms:{action}", key)
+        yield Call("kms:CreateGrant", key, {"kms:GrantIsForAWSResource": "true"})
 
 
 def _repository(url: str) -> str:

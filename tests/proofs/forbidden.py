@@ -191,6 +191,21 @@ def to_a_container_of_a_job(document: dict[str, Any], job: str) -> list[Call]:
     ]
 
 
+def to_a_container_of_a_request(request: dict[str, Any], document: dict[str, Any]) -> list[Call]:
+    """What is not for the keys and the network that a job asks for: another Region, somebody else, a change."""
+    keys = {request["OutputDataConfig"].get("KmsKeyId"), request["ResourceConfig"].get("VolumeKmsKeyId")} - {None}
+    account, region = document["account_id"], document["region"]
+    names = request.get("VpcConfig", {}).get("Subnets", [])
+    subnets = [f"arn:aws:ec2:{region}:{account}:subnet/{name}" for name in names]
+    elsewhere = f"arn:aws:ec2:eu-west-1:{account}:network-interface/eni-0123456789abcdef0"
+    return [
+        *(Call("ec2:DeleteNetworkInterface", elsewhere, {"ec2:Subnet": subnet}) for subnet in subnets),
+        *(Call("kms:CreateGrant", key, {"kms:GrantIsForAWSResource": "false"}) for key in keys),
+        *(Call("kms:CreateGrant", key) for key in keys),
+        *(Call(f"kms:{action}", key) for key in keys for action in ("PutKeyPolicy", "ScheduleKeyDeletion")),
+    ]
+
+
 def to_an_engineer(document: dict[str, Any], job: str) -> list[Call]:
     """Everything around the approval: other jobs, other people's runs, the role itself."""
     account, region, name = document["account_id"], document["region"], document["name"]

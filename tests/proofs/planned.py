@@ -17,6 +17,7 @@ from typing import Any
 from checkout import copy_tree
 from proofs.job_at_limits import job_at_limits
 from proofs.job_with_steps import job_with_steps
+from proofs.jobs_with_needs import job_to_debug, job_with_own_network
 from sagefit.paths import ROOT, home
 from sagefit.toolchain import terraform_binary, terraform_environment
 
@@ -25,10 +26,11 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 SUBNET, GROUP = "subnet-0aaaaaaaaaaaaaaaa", "sg-0aaaaaaaaaaaaaaaa"
 
 _TUNES = ROOT / "examples" / "tuning" / "tuning.tfvars"
-# Modules with a state machine: the example of modules/training-job, all jobs, one that tunes, one at its limits, and
-# one with processing steps.
+# Modules with a state machine: the example of modules/training-job, all jobs, one that tunes, one at its limits, one
+# with processing steps, one that is debugged, and on each platform one with a network of its own.
+OWN_NETWORK = {f"own_network_{platform}": platform for platform in ("minimal", "private")}
 _OF_FILES = sorted(path.stem for path in (ROOT / "jobs").glob("*.tfvars"))
-JOBS = ("example.module.job", *_OF_FILES, _TUNES.stem, "at_limits", "steps")
+JOBS = ("example.module.job", *_OF_FILES, _TUNES.stem, "at_limits", "steps", "debugged", *OWN_NETWORK)
 
 # The platform that tests/example of the module reads from the parameter store.
 _DOCUMENT = {
@@ -178,6 +180,11 @@ def plan(tree: Path) -> Planned:
     jobs = [_job(path) for path in [*(ROOT / "jobs").glob("*.tfvars"), _TUNES]]
     jobs.append(_JOB % ("at_limits", "private", _attributes(job_at_limits())))
     jobs.append(_JOB % ("steps", "private", _attributes(job_with_steps())))
+    jobs.append(_JOB % ("debugged", "minimal", _attributes(job_to_debug())))
+    jobs += [
+        _JOB % (name, platform, _attributes(job_with_own_network(ACCOUNT, REGION)))
+        for name, platform in OWN_NETWORK.items()
+    ]
     (folder / "main.tf").write_text("\n".join([_ROOT, *jobs]), encoding="utf-8")
     (folder / "plan.tftest.hcl").write_text(_TEST, encoding="utf-8")
     _terraform(folder, "init", "-backend=false")

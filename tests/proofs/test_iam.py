@@ -13,7 +13,7 @@ import pytest
 from proofs import calls, forbidden
 from proofs.job_at_limits import NAME
 from proofs.linter import findings
-from proofs.planned import JOBS, Planned
+from proofs.planned import JOBS, OWN_NETWORK, Planned
 from sagefit.doctor.permissions import rows
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
@@ -24,10 +24,15 @@ Policies = list[dict[str, Any]]
 ROLES = {"minimal": "minimal.module.platform.module.role", "private": "private.module.role"}
 # A job of each platform: module, name.
 OWN_JOB = {"minimal": ("quickstart", "quickstart"), "private": ("at_limits", NAME)}
-# A job of each platform with a role of its own; its module is called as it is.
-OWN_ROLE = {"minimal": "quickstart", "private": "steps"}
 # Jobs that are not of the minimal platform, or not named as their module.
-ELSEWHERE = {"at_limits": ("private", NAME), "steps": ("private", "steps"), "example.module.job": ("example", "digits")}
+ELSEWHERE = {
+    "at_limits": ("private", NAME),
+    "steps": ("private", "steps"),
+    "example.module.job": ("example", "digits"),
+    **{module: (platform, "own-network") for module, platform in OWN_NETWORK.items()},
+}
+# Modules of jobs with a role of their own.
+OWN_ROLE = ["quickstart", "steps", "debugged", *OWN_NETWORK]
 PLATFORMS = list(ROLES)
 
 
@@ -36,20 +41,25 @@ def wrong(policies: Policies, listed: list[Call], *, allowed: bool) -> list[str]
     return [str(call) for call in listed if allows(policies, call) != allowed]
 
 
-def of_a_job(planned: Planned, platform: str, job: str) -> tuple[list[Call], list[Call]]:
+def of_a_job(planned: Planned, job: str) -> tuple[list[Call], list[Call]]:
     """What the containers of a job with a role of its own must be able to do, and what they must not."""
+    platform, name = ELSEWHERE.get(job, ("minimal", job))
     document, definition = planned.document(platform), planned.definitions()[job]
-    must = [call for asked in graph.submits(definition) for call in calls.of_a_container(asked, document, job)]
+    must = [call for asked in graph.submits(definition) for call in calls.of_a_container(asked, document, name)]
     for action, request in graph.calls(definition):
         if action == "createProcessingJob":
-            must += calls.of_a_step(request, document, job)
-    return must, forbidden.to_a_container_of_a_job(document, job)
+            must += calls.of_a_step(request, document, name)
+    must_not = forbidden.to_a_container_of_a_job(document, name)
+    must_not += forbidden.to_a_container_of_a_request(graph.submits(definition)[0], document)
+    if not any(calls.is_debugged(request) for request in graph.submits(definition)):
+        must_not += calls.of_a_debugger()
+    return must, must_not
 
 
 def test_policies_are_valid(planned: Planned) -> None:
     """Every action exists and every resource is of a kind that the action takes (cfn-lint)."""
     policies = [policy for own in planned.role_policies().values() for policy in own]
-    policies += [policy for job in OWN_ROLE.values() for policy in planned.execution_policies(job)]
+    policies += [policy for job in OWN_ROLE for policy in planned.execution_policies(job)]
     assert findings(policies=policies + planned.engineer("minimal") + planned.engineer("private")) == []
 
 
@@ -97,15 +107,15 @@ def test_container_can_do_nothing_else(planned: Planned, platform: str) -> None:
     assert wrong(planned.role_policies()[ROLES[platform]], must_not, allowed=False) == []
 
 
-@pytest.mark.parametrize(("platform", "job"), OWN_ROLE.items())
-def test_container_of_a_job_can_do_what_the_job_does(planned: Planned, platform: str, job: str) -> None:
-    must, _ = of_a_job(planned, platform, job)
+@pytest.mark.parametrize("job", OWN_ROLE)
+def test_container_of_a_job_can_do_what_the_job_does(planned: Planned, job: str) -> None:
+    must, _ = of_a_job(planned, job)
     assert wrong(planned.execution_policies(job), must, allowed=True) == []
 
 
-@pytest.mark.parametrize(("platform", "job"), OWN_ROLE.items())
-def test_container_of_a_job_reaches_no_other_job(planned: Planned, platform: str, job: str) -> None:
-    _, must_not = of_a_job(planned, platform, job)
+@pytest.mark.parametrize("job", OWN_ROLE)
+def test_container_of_a_job_reaches_no_other_job(planned: Planned, job: str) -> None:
+    _, must_not = of_a_job(planned, job)
     assert len(must_not) >= 25
     assert wrong(planned.execution_policies(job), must_not, allowed=False) == []
 
@@ -181,6 +191,7 @@ def test_listed_calls_exist(planned: Planned) -> None:
         *forbidden.to_an_engineer(document, NAME),
         *calls.of_an_engineer(document, NAME),
         *calls.of_a_container(request, document, NAME),
+        *calls.of_a_debugger(),
         *calls.of_a_machine(graph.calls(planned.definitions()["at_limits"]), document, NAME),
     ]
     statement = {"Effect": "Allow", "Action": sorted({call.action for call in listed}), "Resource": "*"}

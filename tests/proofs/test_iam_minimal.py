@@ -10,7 +10,7 @@ import pytest
 
 from proofs import calls, forbidden
 from proofs.planned import Planned
-from proofs.test_iam import OWN_JOB, OWN_ROLE, PLATFORMS, ROLES, of_a_job
+from proofs.test_iam import OWN_JOB, PLATFORMS, ROLES, of_a_job
 from sagefit.iam.evaluate import Call, allows
 from sagefit.machine import graph
 
@@ -19,6 +19,12 @@ pytestmark = pytest.mark.xdist_group("plans")
 Policies = list[dict[str, Any]]
 # Says twice what ArnEquals on the same key says: it does not hold for an absent key either.
 REDUNDANT = {"CreateTrainingJobsOfThisJob: without Null sagemaker:OutputKmsKey"}
+# Jobs with a role of their own, by principal and platform.
+OWN_ROLE = {
+    "container of a job": {"minimal": "quickstart", "private": "steps"},
+    "container in a network of its own": {"minimal": "own_network_minimal"},
+    "container that is debugged": {"minimal": "debugged"},
+}
 
 
 def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, list[Call], list[Call]]:
@@ -32,9 +38,9 @@ def lists(planned: Planned, platform: str, principal: str) -> tuple[Policies, li
             calls.of_an_engineer(document, name),
             forbidden.to_an_engineer(document, name),
         )
-    if principal == "container of a job":
-        own = OWN_ROLE[platform]
-        return planned.execution_policies(own), *of_a_job(planned, platform, own)
+    if principal in OWN_ROLE:
+        own = OWN_ROLE[principal][platform]
+        return planned.execution_policies(own), *of_a_job(planned, own)
     if principal == "container":
         must = [call for request in requests for call in calls.of_a_container(request, document, name)]
         return planned.role_policies()[ROLES[platform]], must, forbidden.to_a_container(document)
@@ -71,8 +77,13 @@ def _changed(statement: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"without {operator} {key}", statement | {"Condition": statement["Condition"] | {operator: fewer}}
 
 
-@pytest.mark.parametrize("principal", ["machine", "container", "container of a job", "engineer"])
-@pytest.mark.parametrize("platform", PLATFORMS)
+PRINCIPALS = [
+    *((platform, principal) for platform in PLATFORMS for principal in ("machine", "container", "engineer")),
+    *((platform, principal) for principal, jobs in OWN_ROLE.items() for platform in jobs),
+]
+
+
+@pytest.mark.parametrize(("platform", "principal"), PRINCIPALS)
 def test_every_part_of_a_policy_matters(planned: Planned, platform: str, principal: str) -> None:
     policies, must, must_not = lists(planned, platform, principal)
     unnoticed = {

@@ -139,3 +139,74 @@ def test_a_removed_job_is_told() -> None:
 def test_other_state_machines_are_no_jobs() -> None:
     other = {"Comment": "mine", "StartAt": "a", "States": {"a": {"Type": "Succeed"}}}
     assert as_json(reviewed(machine(other, other | {"Comment": "yours"})))["jobs"] == []
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/22222222-3333-4444-5555-666666666666"
+EC2 = "arn:aws:ec2:us-east-1"
+
+
+def wishes() -> dict[str, Any]:
+    """A definition whose request names subnets, a group and a key, and opens a shell."""
+    changed = definition(types=("ml.g6e.xlarge",))
+    changed["States"]["main: submit"]["Parameters"] |= {
+        "VpcConfig": {"Subnets": ["subnet-0a", "subnet-0b"], "SecurityGroupIds": ["sg-0a"]},
+        "OutputDataConfig": {"S3OutputPath": "s3://artifacts/x", "KmsKeyId": KEY},
+        "RemoteDebugConfig": {"EnableRemoteDebug": True},
+    }
+    return changed
+
+
+def rights(*more: dict[str, Any]) -> dict[str, Any]:
+    given = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::data/*"]}
+    return {"policy": json.dumps({"Version": "2012-10-17", "Statement": [given, *more]})}
+
+
+def grant(action: str | list[str], resource: str | list[str], **condition: Any) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": action, "Resource": resource, "Condition": condition}
+
+
+ITS_GROUP = f"{EC2}:*:security-group/sg-0a"
+INTERFACES = f"{EC2}:123456789012:network-interface/*"
+OF_ITS_SUBNETS = {"ArnLike": {"ec2:Subnet": [f"{EC2}:*:subnet/subnet-0a", f"{EC2}:*:subnet/subnet-0b"]}}
+OF_OTHERS = {"ArnLike": {"ec2:Subnet": [f"{EC2}:*:subnet/subnet-0a", f"{EC2}:*:subnet/*"]}}
+TO_SERVICES = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+SHELL = [f"ssmmessages:{verb}{noun}Channel" for verb in ("Create", "Open") for noun in ("Control", "Data")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (grant("ec2:CreateNetworkInterface", [INTERFACES, f"{EC2}:*:subnet/subnet-0b", ITS_GROUP]), True),
+        (grant("ec2:CreateNetworkInterface", [INTERFACES, f"{EC2}:*:subnet/subnet-0c"]), False),
+        (grant("ec2:CreateNetworkInterface", "*"), False),
+        (grant("ec2:DeleteNetworkInterface", INTERFACES, **OF_ITS_SUBNETS), True),
+        (grant("ec2:DeleteNetworkInterface", INTERFACES, **OF_OTHERS), False),
+        (grant("ec2:DeleteNetworkInterface", INTERFACES), False),
+        (grant("ec2:DescribeSubnets", "*"), True),
+        (grant("ec2:RunInstances", "*"), False),
+        (grant(["kms:Decrypt", "kms:Encrypt"], KEY), True),
+        (grant("kms:Decrypt", KEY[:-1] + "7"), False),
+        (grant("kms:CreateGrant", KEY, **TO_SERVICES), True),
+        (grant("kms:CreateGrant", KEY), False),
+        (grant(SHELL, "*"), True),
+        (grant([*SHELL, "ssm:StartSession"], "*"), False),
+    ],
+)  # fmt: skip
+def test_what_the_role_needs_for_what_the_job_names_is_no_alarm(statement: dict[str, Any], expected: bool) -> None:
+    """It follows from the job, whose own finding and words say it; anything beyond is an alarm."""
+    policy = change(
+        "module.job.aws_iam_role_policy.execution", rights(), rights(statement), module_address="module.job"
+    )
+    review = reviewed(machine(definition(types=("ml.g6e.xlarge",)), wishes()), policy)
+    told = [finding for finding in review.findings if finding.address == policy["address"]]
+    assert told
+    assert all(finding.severity == "low" for finding in told) == expected
+
+
+def test_without_the_wish_the_same_rights_are_an_alarm() -> None:
+    policy = change(
+        "module.job.aws_iam_role_policy.execution", rights(), rights(grant(SHELL, "*")), module_address="module.job"
+    )
+    job = definition(types=("ml.g6e.xlarge",))
+    review = reviewed(machine(job, job | {"TimeoutSeconds": 9001}), policy)
+    assert [f.severity for f in review.findings if f.address == policy["address"]] != ["low"]

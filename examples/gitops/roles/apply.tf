@@ -90,6 +90,14 @@ locals {
     Resource = "*"
   }
 
+  # A warm pool may ask for more instances (warm_pools[*].quota.request). AWS decides.
+  _ask_for_quotas = {
+    Sid      = "AskForQuotas"
+    Effect   = "Allow"
+    Action   = "servicequotas:RequestServiceQuotaIncrease"
+    Resource = "${local._arn}:servicequotas:${local._here}:sagemaker/*"
+  }
+
   # A state machine's logs are delivered by a service of CloudWatch Logs that knows no resources.
   _deliver = {
     Sid    = "DeliverLogs"
@@ -289,7 +297,7 @@ locals {
     Version = "2012-10-17"
     Statement = concat(
       [
-        local._manage, local._unsubscribe, local._deliver, local._upload, local._list_versions, local._publish,
+        local._manage, local._unsubscribe, local._ask_for_quotas, local._deliver, local._upload, local._list_versions, local._publish,
         local._make_keys, local._manage_keys, local._name_keys,
       ],
       local._use_keys,

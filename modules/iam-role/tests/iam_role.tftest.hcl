@@ -162,17 +162,17 @@ run "network_permissions_follow_subnets" {
   assert {
     condition = local.policies.network[1].Resource == [
       "arn:aws:ec2:eu-west-1:123456789012:network-interface/*",
-      "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0a",
-      "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0b",
-      "arn:aws:ec2:eu-west-1:123456789012:security-group/sg-0a",
+      "arn:aws:ec2:eu-west-1:*:subnet/subnet-0a",
+      "arn:aws:ec2:eu-west-1:*:subnet/subnet-0b",
+      "arn:aws:ec2:eu-west-1:*:security-group/sg-0a",
     ]
     error_message = "Interfaces must be made in the given subnets and groups only."
   }
 
   assert {
-    condition = jsonencode(local.policies.network[2].Condition.ArnEquals["ec2:Subnet"]) == jsonencode([
-      "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0a",
-      "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0b",
+    condition = jsonencode(local.policies.network[2].Condition.ArnLike["ec2:Subnet"]) == jsonencode([
+      "arn:aws:ec2:eu-west-1:*:subnet/subnet-0a",
+      "arn:aws:ec2:eu-west-1:*:subnet/subnet-0b",
     ])
     error_message = "Interfaces of other subnets must be out of reach."
   }

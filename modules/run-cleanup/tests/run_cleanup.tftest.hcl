@@ -76,7 +76,7 @@ run "every_kind_of_job_is_stopped" {
   }
   assert {
     condition = alltrue([
-      for state in output.definition.States : jsonencode(state.ItemProcessor.States["of this run"].Choices[0].And) == jsonencode([
+      for state in output.definition.States : jsonencode(state.ItemProcessor.States[state.ItemProcessor.StartAt].Choices[0].And) == jsonencode([
         { Variable = "$.name", StringGreaterThanEqualsPath = "$.from" },
         { Variable = "$.name", StringLessThanPath = "$.to" },
       ]) if state.Type == "Map"

@@ -274,6 +274,16 @@ run "numbers_are_within_the_limits" {
   expect_failures = [var.processing]
 }
 
+run "volume_fits_the_local_disks" {
+  command = plan
+
+  variables {
+    processing = [{ name = "a", image = { framework = "sklearn", version = "1.2-1" }, outputs = ["o"], instance_type = "ml.g4dn.xlarge", volume_size_gb = 126, code = { source_dir = "tests/fixtures/code", entry_point = "train.py" } }]
+  }
+
+  expect_failures = [var.processing]
+}
+
 run "channel_comes_from_a_step" {
   command = plan
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cache
 
+from sagefit.catalog import instances
 from sagefit.job.image_table import processing
 from sagefit.job.key import Key
 from sagefit.job.limit_rules import uri_problems
@@ -91,6 +92,10 @@ def _own(step: Step, earlier: dict[str, Collection[str]]) -> Iterator[Problem]:
         yield Problem(("resources", "instance_type"), message, "use another type, such as ml.m5.xlarge")
     yield from _inputs(step, earlier)
     yield from _outputs(step)
+    disk, asked = instances()[ml_type].nvme_gb if ml_type in instances() else 0, step.resources.volume_size_gb
+    if disk and asked > disk:
+        message = f"{asked} GB, and {ml_type} has {disk} GB of local disks and gets no volume beside them (API)"
+        yield Problem(("resources", "volume_size_gb"), message, f"write at most {disk}, or take another instance_type")
     variables, longest = most("processing.*.environment"), most("processing.*.environment.*")
     if len(step.environment) > variables:
         message = f"{len(step.environment)} entries; a processing job takes {variables}"

@@ -86,6 +86,15 @@ def key_of_local_disks_of_a_step(request: Request) -> Answers:
 
 
 @of(_CREATE)
+def size_of_local_disks_of_a_step(request: Request) -> Answers:
+    """A volume is at most as large as the disks of the instance itself, which take its place."""
+    cluster = request["ProcessingResources"]["ClusterConfig"]
+    known = instances().get(cluster["InstanceType"])
+    if known and 0 < known.nvme_gb < cluster["VolumeSizeInGB"]:
+        yield f"VolumeSizeInGB is greater than the {known.nvme_gb} GB of local storage of {cluster['InstanceType']}"
+
+
+@of(_CREATE)
 def image_of_a_step(request: Request) -> Answers:
     """An image is in Amazon ECR."""
     image = request["AppSpecification"]["ImageUri"]

@@ -84,7 +84,7 @@ class Diagnostic(NamedTuple):
 
 def diagnostics(definition: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """All that is wrong with a definition whose grammar is right."""
-    for finds in (_missing_targets, _lost_states, _endless, _long_names, _early_catches):
+    for finds in (_missing_targets, _lost_states, _endless, _long_names, _names_used_twice, _early_catches):
         for path, machine in machines(definition):
             yield from finds(machine, path)
 
@@ -121,6 +121,17 @@ def _long_names(machine: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
             yield Diagnostic("INVALID_STATE_NAME", f"Invalid State name: {name}", f"{path}/States/{name}")
 
 
+def _names_used_twice(machine: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
+    if path:
+        return  # names count in the whole machine, which is looked at from its top
+    seen: set[str] = set()
+    for where, part in machines(machine):
+        for name in part.get("States", {}):
+            if name in seen:
+                yield Diagnostic("DUPLICATE_STATE_NAME", f"Duplicate State name: {name}", f"{where}/States/{name}")
+            seen.add(name)
+
+
 def _early_catches(machine: Mapping[str, Any], path: str) -> Iterator[Diagnostic]:
     for name, state in machine.get("States", {}).items():
         for part in ("Catch", "Retry"):
@@ -155,6 +166,12 @@ def end_of_a_machine(request: Request) -> Answers:
 def names_of_states(request: Request) -> Answers:
     """The name of a state has 80 characters at most."""
     return _refused(request, _long_names)
+
+
+@of(*_MACHINE)
+def names_used_once(request: Request) -> Answers:
+    """The name of a state is used once in a state machine, also within its Map and Parallel states."""
+    return _refused(request, _names_used_twice)
 
 
 @of(*_MACHINE)

@@ -28,8 +28,20 @@ _OF_OWN_JOBS = frozenset(
     )
 )  # fmt: skip
 _READS = frozenset({"s3:getobject", "s3:listbucket"})
-_DECRYPTS = frozenset({"kms:decrypt", "kms:describekey", "kms:generatedatakey"})
+_USES_KEYS = frozenset({"kms:decrypt", "kms:describekey", "kms:encrypt", "kms:generatedatakey"})
+_LOOKS_AT_NETWORKS = frozenset(
+    f"ec2:describe{noun}" for noun in ("dhcpoptions", "networkinterfaces", "securitygroups", "subnets", "vpcs")
+)
+_JOINS_NETWORKS = frozenset({"ec2:createnetworkinterface"})
+_KEEPS_INTERFACES = frozenset(
+    f"ec2:{call}"
+    for call in ("createnetworkinterfacepermission", "deletenetworkinterface", "deletenetworkinterfacepermission")
+)
+_OPENS_A_SHELL = frozenset(
+    f"ssmmessages:{verb}{what}channel" for verb in ("create", "open") for what in ("control", "data")
+)
 _JOB_ARN = re.compile(r"arn:[\w-]+:sagemaker:[^:]*:[^:]*:(?:training|processing|hyper-parameter-tuning)-job/([\w-]+)")
+_EC2_ARN = re.compile(r"arn:[\w-]+:ec2:[^:*]+:[^:]*:(?:network-interface/\*|(?:subnet|security-group)/([\w-]+))")
 _S3_ARN = re.compile(r"arn:[\w-]+:s3:::([a-z0-9.-]+)(?:/(.*?)\*?)?")
 _SCHEDULED_NAME = 22
 """Characters of a job's name in the names of its scheduled runs, as modules/training-job cuts it."""
@@ -37,18 +49,37 @@ _SCHEDULED_NAME = 22
 
 def follows(job: Definition, asked: Asked, lost: Lost) -> bool:
     """Whether a new grant is no more than what ``job``, whose definition asks for ``asked``, needs to run."""
-    actions, resources = set(lost.actions), lost.resources
+    actions, resources, conditions = set(lost.actions), lost.resources, lost.statement.condition_keys
     if actions <= _OF_OWN_JOBS:
         names = [found[1] if (found := _JOB_ARN.match(text)) else "" for text in resources]
         own = (f"{job.name}-", job.name[:_SCHEDULED_NAME].rstrip("-") + "-")
         return all(name.startswith(own) for name in names)
     if actions <= _READS:
         return all(_is_read(text, asked) for text in resources)
-    if actions <= _DECRYPTS:
+    if actions <= _USES_KEYS or (actions == {"kms:creategrant"} and "kms:grantisforawsresource" in conditions):
         return all(text in asked.keys for text in resources)
-    if actions == {"iam:passrole"} and "iam:passedtoservice" in lost.statement.condition_keys:
+    if actions == {"iam:passrole"} and "iam:passedtoservice" in conditions:
         return all(text in asked.roles for text in resources)
-    return False
+    if actions <= _OPENS_A_SHELL:
+        return bool(job.words.get("resources.remote_debug"))
+    return _is_own_network(job, actions, lost)
+
+
+def _is_own_network(job: Definition, actions: set[str], lost: Lost) -> bool:
+    """Whether a grant is what a job needs in the subnets and groups that its definition names."""
+    named = {*(job.words.get("resources.subnet_ids") or ()), *(job.words.get("resources.security_group_ids") or ())}
+    if actions <= _LOOKS_AT_NETWORKS:
+        return bool(named)
+    places = set(lost.resources)
+    if actions <= _KEEPS_INTERFACES:
+        subnets = {text for _, key, values in lost.statement.conditions if key == "ec2:subnet" for text in values}
+        if not subnets:
+            return False
+        places |= subnets
+    elif not actions <= _JOINS_NETWORKS:
+        return False
+    found = [_EC2_ARN.fullmatch(text) for text in places]
+    return bool(named) and all(each and (each[1] is None or each[1] in named) for each in found)
 
 
 def _is_read(arn: str, asked: Asked) -> bool:
