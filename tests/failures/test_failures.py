@@ -416,6 +416,28 @@ def test_a_step_is_told_to_change_its_own_fields() -> None:
     assert Diagnosis("code", "", None, "C", step="prepare").remedies == REMEDIES["code"]
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "newer GPUs"),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "newer GPUs"),
+        ("ValueError: Your setup doesn't support bf16/gpu. You need Ampere GPU with cuda>=11.0", "newer GPUs"),
+        ("socket.gaierror: [Errno -2] Name or service not known", "resources.network_isolation"),
+        ("huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url x.", "licence"),
+        ("ValueError: No available memory for the cache blocks. Try increasing it.", "gpu_memory_utilization"),
+        ("xgboost.core.XGBoostError: cudaErrorMemoryAllocation: out of memory", "max_bin"),
+        ("MemoryError: Unable to allocate 37.3 GiB for an array with shape (100000, 50000)", "numpy.memmap"),
+    ],
+)
+def test_a_cause_of_its_own_has_remedies_of_its_own(line: str, told: str) -> None:
+    """Another instance helps where a GPU is too old. A smaller batch is no help for trees, or for one large array."""
+    log = f'Traceback (most recent call last):\n  File "/opt/ml/code/train.py", line 3, in <module>\n{line}\n'
+    remedies = " ".join(diagnose(log=log.splitlines()).remedies)
+    assert told in remedies
+    assert "another instance would fail alike" not in remedies
+    assert "per_device_train_batch_size" not in remedies
+
+
 def test_a_log_through_a_pipe_is_read_from_its_end() -> None:
     many = io.BytesIO(b"step 1\n" * 2_000_000 + b"MemoryError\n")
     lines = read_stream(many)

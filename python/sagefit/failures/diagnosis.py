@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from sagefit.failures.remedies import OF_A_STEP, REMEDIES, REMEDIES_OF_PATTERN
+from sagefit.failures.remedies import OF_A_STEP, REMEDIES, REMEDIES_OF_EVIDENCE, REMEDIES_OF_PATTERN
 from sagefit.job.model import FailureClass
 
 CLASSES: tuple[str, ...] = get_args(FailureClass)
@@ -42,7 +42,11 @@ class Diagnosis:
         """What to change, the cheapest first."""
         if self.step and self.failure_class in OF_A_STEP:
             return tuple(text.replace("{step}", f"processing[{self.step}]") for text in OF_A_STEP[self.failure_class])
-        return REMEDIES_OF_PATTERN.get(self.pattern or "", REMEDIES[self.failure_class])
+        if of_pattern := REMEDIES_OF_PATTERN.get(self.pattern or ""):
+            return of_pattern
+        known = () if self.step else REMEDIES_OF_EVIDENCE
+        said = (remedies for words, remedies in known if words.search(self.evidence))
+        return next(said, REMEDIES[self.failure_class])
 
     def as_json(self) -> dict[str, object]:
         """The object of ``sagefit diagnose --json``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 REMEDIES: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
         "halve hyperparameters.per_device_train_batch_size and double gradient_accumulation_steps",
@@ -71,16 +73,66 @@ _WRONG_VALUES = (
     " is empty; mend or leave out what has it before the job, or let the script do so",
     "let the script check what it reads before the first step: such a job ends early and can say which file it is",
 )
+_GATED = (
+    "accept the licence of the model on its page, and let the script fetch a token of the Hugging Face Hub from Secrets"
+    " Manager (HF_TOKEN); the execution role has no part in it",
+    "or put the model into an input, and give the script its folder: inputs.model",
+)
+_NO_ROOM_FOR_THE_CACHE = (
+    "raise the share of the GPU that vLLM takes (gpu_memory_utilization, vllm_gpu_memory_utilization), or lower"
+    " max_model_len: what it may take is less than the model",
+    "set resources.instance_type to a type with more memory per GPU",
+)
+_TREES_ON_A_GPU = (
+    "lower max_bin or max_depth, or give the rows in parts (xgboost.QuantileDMatrix, external memory)",
+    "set resources.instance_type to a type with more memory per GPU, or train on the CPU (device: cpu)",
+)
+_ONE_ARRAY = (
+    "make the array that the evidence names in parts, in a smaller dtype, or in a file (numpy.memmap)",
+    "set resources.instance_type to a type with more memory, or add such an attempt and name it in next.host_memory",
+)
+_OLDER_GPU = (
+    "set resources.instance_type to a type with newer GPUs: g5, g6, g6e, p4d and later are Ampere and later",
+    "or let the script do without: attn_implementation: sdpa in place of FlashAttention, fp16 in place of bf16; an"
+    " image has kernels for the GPUs that its release of CUDA and torch knows",
+)
+_NO_ROUTE = (
+    "look whether the job reaches the host that the evidence names: with resources.network_isolation, or in subnets"
+    " without a route to the internet, it never does; put what the script loads into an input then",
+    "if the job has a network, it was a fault on the way: start it again",
+)
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
     "*Throttling*": _THROTTLED,
     "*Rate exceeded*": _THROTTLED,
     "*sagefit: code: a leak: host memory grew by *": OF_GROWTH,
+    "*ccess*gated repo*": _GATED,
+    "*No available memory for the cache blocks*": _NO_ROOM_FOR_THE_CACHE,
+    "*cudaErrorMemoryAllocation*": _TREES_ON_A_GPU,
+    "*Unable to allocate * for an array*": _ONE_ARRAY,
+    "*Unable to allocate array with shape*": _ONE_ARRAY,
     "*PermissionError: *Permission denied*": _REFUSED_BY_SYSTEM,
     "*ermission denied*": _REFUSED_BY_SYSTEM,
     "words: input elsewhere + missing": _READ_ELSEWHERE,
     "words: input + wrong values": _WRONG_VALUES,
 }
 """Patterns that need other remedies than their class: throttling, for example, is no fault of the service."""
+REMEDIES_OF_EVIDENCE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        re.compile(
+            r"only supports? (?:Ampere|Hopper) GPUs|no kernel image is available for execution|"
+            r"setup doesn't support bf16/gpu|bf16.*(?:Ampere|not supported on (?:your|this))"
+        ),
+        _OLDER_GPU,
+    ),
+    (
+        re.compile(
+            r"name resolution|Name or service not known|NameResolutionError|Failed to resolve|Could not resolve"
+        ),
+        _NO_ROUTE,
+    ),
+    (re.compile(r"GatedRepoError|gated repo"), _GATED),
+)
+"""Words of the evidence that need other remedies than the class and the pattern, for the main script of a job."""
 
 OF_A_STEP: dict[str, tuple[str, ...]] = {
     "gpu_memory": (
