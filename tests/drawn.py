@@ -72,6 +72,8 @@ def workloads(draw: st.DrawFn) -> Workload:
         sharding=sharding,
         stack=draw(st.sampled_from([*stacks_with(sharding), "unknown"])),
         evaluation_batch=draw(st.sampled_from([None, 8])),
+        torch=draw(st.sampled_from([None, (1, 10), (2, 6)])),
+        step=draw(st.sampled_from(["foreach", "fused", "bitsandbytes"])),
     )
 
 

@@ -1,4 +1,4 @@
-# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 d616735a1516cddf
+# Rendered by sagefit from model-choice-bert.yaml. Edit that file, not this one. sha256 540e5d1aafb8437f
 
 name        = "model-choice-bert"
 platform    = "dev"
@@ -27,7 +27,7 @@ resources = { input_mode = "File", checkpoints = true }
 # A run costs at most 6.19 USD in us-east-1; repeats after internal errors of AWS could add at most 12.38 USD.
 attempts = [
   # 0: ml.g6.xlarge, at most 1 h. The cheapest that fits
-  # FITS: at most 12.1 of 22.0 GiB per GPU (55%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
+  # FITS: at most 11.5 of 22.0 GiB per GPU (53%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
   {
     name                = "main"
     reason              = "The cheapest that fits"
@@ -43,7 +43,7 @@ attempts = [
       capacity    = "other-capacity"
       quota       = "other-capacity"
     }
-    memory_percent = 55.1
+    memory_percent = 52.5
   },
   # 1: ml.g6.xlarge, at most 1 h. Micro-batch 16 instead of 32, accumulation 2 instead of 1: the same effective batch
   # FITS: at most 7.9 of 22.0 GiB per GPU (36%), 2.9 of 14.8 GiB per host (19%); 1.13 USD an hour in us-east-1
@@ -78,7 +78,7 @@ attempts = [
     memory_percent      = 19.8
   },
   # 3: ml.g6.2xlarge, at most 1 h. Another pool of capacity with no less memory, at the nearest price. 30 GiB of usable host memory instead of 15
-  # FITS: at most 12.1 of 22.0 GiB per GPU (55%), 2.9 of 29.6 GiB per host (10%); 1.22 USD an hour in us-east-1
+  # FITS: at most 11.5 of 22.0 GiB per GPU (53%), 2.9 of 29.6 GiB per host (10%); 1.22 USD an hour in us-east-1
   {
     name                = "other-capacity"
     reason              = "Another pool of capacity with no less memory, at the nearest price. 30 GiB of usable host memory instead of 15"
@@ -88,7 +88,7 @@ attempts = [
     volume_size_gb      = 30
     max_runtime_seconds = 3600
     next                = { gpu_memory = "larger-gpu" }
-    memory_percent      = 55.1
+    memory_percent      = 52.5
   },
   # 4: ml.g6e.xlarge, at most 1 h. L40S with 44 GiB instead of L4 with 22 GiB
   # FITS: at most 4.3 of 44.3 GiB per GPU (10%), 2.9 of 29.6 GiB per host (10%); 2.61 USD an hour in us-east-1

@@ -117,7 +117,7 @@ def other_runs() -> list[Run]:
     """Published runs that nobody looked at before their first score, each with the memory block that describes it.
 
     Somebody else collected them, and wrote the blocks except those of diffusion models. Sharding over several GPUs is
-    FSDP or DDP there, as its row says.
+    FSDP or DDP there, as its row says. All ran on torch 2.0 or later, as the image of the job here has it.
     """
     return [_other_run(row) for row in rows("others.csv")]
 
@@ -163,11 +163,22 @@ _CLASSES = 21
 _SHARDING = {"yes": "fsdp", "no": "fsdp-shard-grad-op", "": "none"}
 
 
+# What `gpu_training` tells the Trainer to take for some optimizers.
+_TRAINER_STEPS = {"adamw": "fused", "lion": "bitsandbytes"}
+
+
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
 def _gpu_run(number: int, row: dict[str, str]) -> Run:
     common: dict[str, Any] = {
         "gradient_checkpointing": row["gradient_checkpointing"] == "yes",
         **_values(row, int, "micro_batch", "accumulation"),
         **_values(row, str, "precision", "optimizer", "stack"),
+        "torch": _release(row["torch"]),
+        "step": _TRAINER_STEPS.get(row["optimizer"], "foreach") if row["stack"].startswith("hf-") else "foreach",
     }
     if row["kind"] == "vision":
         # torchvision freezes nothing of a backbone without weights, whatever it is asked to train.

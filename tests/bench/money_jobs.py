@@ -21,6 +21,7 @@ from sagefit.memory import Placement, Transformer, Vision, predict
 from sagefit.memory.read import read
 
 TRANSFORMERS, VISION = 15, 5
+_UNKNOWN_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/training:1"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def _job(run: Run, folder: Path) -> Job:
         "name": run.id.lower(),
         "platform": "dev",
         "code": {"source_dir": "src", "entry_point": "train.py"},
-        "image": {"framework": "pytorch", "version": "2.6"},
+        # Of an image that nobody knows, no release of torch is taken for granted.
+        "image": {"framework": "pytorch", "version": "2.6"} if workload.torch else {"uri": _UNKNOWN_IMAGE},
         "hyperparameters": {
             "per_device_train_batch_size": workload.micro_batch,
             "gradient_accumulation_steps": workload.accumulation,

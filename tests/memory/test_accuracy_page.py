@@ -13,6 +13,7 @@ from unchanged import files
 FILES = (
     *(
         "docs/accuracy.md",
+        "modules/training-job/images.json",
         "modules/training-job/instances.csv",
         "modules/training-job/limits.json",
         "tests/accuracy",

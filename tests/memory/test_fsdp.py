@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from accuracy import lomo, runs
-from sagefit.memory import GIB, Estimate, Placement, Prediction, Transformer, Workload, predict
+from sagefit.job.memory_model import Sharding
+from sagefit.memory import GIB, Estimate, Placement, Prediction, Transformer, Workload, activations, predict
+from sagefit.memory.stacks import profile_of
+from sagefit.memory.states import model_state
+from sagefit.memory.transformer import sizes
 
 P = 8_030_261_248
 LLAMA_8B = Transformer(params=P, layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256)
@@ -41,6 +46,32 @@ def test_pure_bf16_has_no_masters() -> None:
     assert part(pure, "weights") == pytest.approx(2 * P / 4)
     assert part(pure, "optimizer") == pytest.approx(4 * P / 4)
     assert part(zero, "optimizer") == pytest.approx(12 * P / 4)
+
+
+@pytest.mark.parametrize(("sharding", "size"), [("none", 4), ("zero2", 4), ("zero3", 2), ("fsdp", 2)])
+def test_embeddings_beside_quantized_weights_that_are_sharded_have_16_bits(sharding: Sharding, size: int) -> None:
+    workload = replace(WORK, method="qlora", sharding=sharding)
+    frozen = 0.5625 * (P - EMBEDDINGS) + size * EMBEDDINGS
+    profile = profile_of("hf-trainer", sharding)
+    state = model_state(workload, FOUR, profile, sizes(LLAMA_8B, workload, profile))
+    ranks = 4 if sharding in ("zero3", "fsdp") else 1
+    trained = 4 * sizes(LLAMA_8B, workload, profile).adapters
+    assert state.weights == pytest.approx((frozen + trained) / ranks)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wide"),
+    [
+        ({"sharding": "none"}, True),
+        ({"sharding": "fsdp"}, True),
+        ({"sharding": "fsdp", "precision": "bf16"}, False),
+        ({"sharding": "zero3"}, False),
+    ],
+)
+def test_what_flows_between_quantized_layers(fields: dict[str, Any], wide: bool) -> None:
+    workload = replace(WORK, method="qlora", **fields)
+    profile = profile_of("hf-trainer", workload.sharding)
+    assert activations.layer_input(LLAMA_8B, workload, profile) == (4 if wide else 2) * LLAMA_8B.hidden
 
 
 def test_two_layers_and_the_embeddings_are_gathered_in_16_bits() -> None:

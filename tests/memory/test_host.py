@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from job_files import auto_job
+from sagefit.memory import predict
 from sagefit.memory.host import (
     CPU_HUGGING_FACE,
     CPU_PROCESS,
@@ -22,6 +25,7 @@ from sagefit.memory.host import (
 )
 from sagefit.memory.overhead import peak
 from sagefit.memory.presets import presets
+from sagefit.memory.read import read
 from sagefit.memory.stacks import PROFILES
 from sagefit.memory.workload import GIB, Placement, Transformer, Vision, Workload
 
@@ -79,11 +83,73 @@ def test_zero_offload_is_what_deepspeed_estimates() -> None:
     assert phases(optimizer, EIGHT)["step"]["offload"] == 24 * PARAMS
 
 
-def test_a_full_state_is_gathered_on_rank_0() -> None:
-    workload = Workload(LLAMA, sharding="zero3", stack="hf-trainer", precision="bf16-mixed")
-    assert phases(workload, EIGHT)["checkpoint"]["checkpoint"] == 12 * PARAMS
-    assert phases(replace(workload, stack="deepspeed"), EIGHT)["checkpoint"]["checkpoint"] == 2 * PARAMS
-    assert phases(replace(workload, sharding="none"), EIGHT)["checkpoint"]["checkpoint"] == 4 * PARAMS
+def offloaded(workload: Workload, placement: Placement = EIGHT) -> float:
+    return phases(workload, placement)["step"]["offload"]
+
+
+def test_fsdp_has_offloaded_weights_twice_in_blocks_of_a_power_of_two() -> None:
+    workload = Workload(LLAMA, sharding="fsdp", stack="hf-trainer", cpu_offload="parameters", precision="bf16-mixed")
+    locked = 2 / math.log(2)
+    assert offloaded(workload) == pytest.approx((locked * 4 + 8) * PARAMS)
+    assert offloaded(replace(workload, precision="bf16")) == pytest.approx((locked * 2 + 4) * PARAMS)
+    assert offloaded(workload, replace(EIGHT, hosts=2)) == pytest.approx(offloaded(workload) / 2)
+    hybrid = replace(workload, sharding="fsdp-hybrid-shard")
+    assert offloaded(hybrid, replace(EIGHT, hosts=2)) == offloaded(workload)
+
+
+def test_offloaded_frozen_weights_have_the_size_that_they_are_stored_in() -> None:
+    workload = Workload(
+        LLAMA, sharding="fsdp", stack="hf-trainer", cpu_offload="parameters", precision="bf16-mixed", method="qlora"
+    )
+    embedding = 2 * 32000 * 4096
+    adapters = 39_976_960
+    quantized = 0.5625 * (PARAMS - embedding) + 2 * embedding
+    assert offloaded(workload) == pytest.approx(2 / math.log(2) * (quantized + 4 * adapters) + 8 * adapters)
+    assert offloaded(replace(workload, cpu_offload="optimizer")) < offloaded(workload) / 10
+    wide, half = (replace(workload, method="lora", base_dtype=dtype) for dtype in ("fp32", "16-bit"))
+    assert offloaded(wide) - offloaded(half) == pytest.approx(2 / math.log(2) * 2 * PARAMS)
+    by_deepspeed = replace(workload, sharding="zero3", stack="deepspeed")
+    assert offloaded(by_deepspeed) == pytest.approx(1.5 * (18 * adapters + quantized))
+
+
+def test_qlora_of_llama_3_70b_needed_127_gb_on_four_gpus() -> None:
+    # P. Schmid's guide of FSDP and QLoRA: 127 GB of host memory, and 22 GB on each of four GPUs of 24 GB.
+    job = auto_job(
+        {
+            "memory": {"model": "meta-llama/Meta-Llama-3-70B", "stack": "hf-trainer", "sequence_length": 3072},
+            "hyperparameters": {
+                "per_device_train_batch_size": 1,
+                "gradient_checkpointing": True,
+                "bf16": True,
+                "load_in_4bit": True,
+                "fsdp": "full_shard auto_wrap offload",
+            },
+        }
+    )
+    workload, placement = read(job), Placement(1, 4, "A10G")
+    assert sum(phases(workload, placement)["step"].values()) / 1e9 == pytest.approx(127, rel=0.1)
+    prediction = predict(workload, placement)
+    assert prediction is not None
+    assert prediction.gpu is not None
+    assert prediction.gpu.point * GIB / 1e9 < 26
+
+
+@pytest.mark.parametrize(
+    ("fields", "bytes_per_parameter"),
+    [
+        ({"sharding": "fsdp", "stack": "hf-trainer"}, 12),
+        ({"sharding": "zero3", "stack": "plain-torch"}, 12),
+        ({"sharding": "zero3", "stack": "hf-trainer"}, 2),
+        ({"sharding": "zero3", "stack": "ms-swift"}, 2),
+        ({"sharding": "zero3", "stack": "deepspeed"}, 2),
+        ({"sharding": "none", "stack": "hf-trainer"}, 4),
+        ({"sharding": "fsdp", "stack": "hf-trainer", "saves_shards": True}, 4),
+        ({"sharding": "zero3", "stack": "hf-trainer", "saves_shards": True}, 2),
+    ],
+)
+def test_what_rank_0_gathers_depends_on_what_shards(fields: dict[str, Any], bytes_per_parameter: int) -> None:
+    workload = Workload(LLAMA, precision="bf16-mixed", **fields)
+    assert phases(workload, EIGHT)["checkpoint"]["checkpoint"] == bytes_per_parameter * PARAMS
 
 
 def test_adapters_are_saved_alone() -> None:

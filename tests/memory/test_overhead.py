@@ -63,6 +63,19 @@ def test_a_rank_of_fsdp_has_pools_and_a_run_dies_of_less_only() -> None:
     assert sum(estimate.parts.values()) == pytest.approx(estimate.point)
 
 
+def test_logits_do_not_fit_into_blocks_of_freed_gradients() -> None:
+    """By hand: 20 of gradients are freed, activations use 12 of their blocks, and logits of 5 none of the other 8."""
+    forward = {"weights": 10.0 * GIB, "gradients": 0.0, "activations": 12.0 * GIB, "logits": 5.0 * GIB}
+    phases = {**PHASES, "forward": forward}
+    assert with_overhead(phases, 1, frees=True)["forward"]["pools"] / GIB == pytest.approx(5)
+    more = {**phases, "forward": forward | {"activations": 18.0 * GIB}}
+    assert with_overhead(more, 1, frees=True)["forward"]["pools"] / GIB == pytest.approx(2)
+    kept = {**phases, "forward": forward | {"gradients": 20.0 * GIB}}
+    for other in (with_overhead(phases, 1), with_overhead(kept, 1, frees=True)):
+        assert other["forward"]["pools"] == 0.0
+    assert {with_overhead(phases, 1, frees=True)[phase]["pools"] for phase in ("load", "backward", "step")} == {0.0}
+
+
 @pytest.mark.parametrize(
     ("fields", "placement"),
     [

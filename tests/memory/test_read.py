@@ -455,6 +455,16 @@ def test_an_unknown_name_suggests_a_known_one(tmp_path: Path, model: Any, near: 
     assert "digits.yaml:" in message
     assert "no model is known as" in message
     assert near in message
+    assert "give the path of its config.json, or its numbers" in message
+
+
+def test_a_copy_under_the_same_name_is_the_model_itself(tmp_path: Path) -> None:
+    copied, own = (
+        read(job(tmp_path, {"model": name})) for name in ("unsloth/Meta-Llama-3.1-8B", "meta-llama/Llama-3.1-8B")
+    )
+    assert copied.model == own.model
+    assert any(note.startswith("memory.model unsloth/Meta-Llama-3.1-8B is taken as") for note in copied.notes)
+    assert "no model is known" in refusal(tmp_path, {"model": "somebody/Meta-Llama-3.1-8B"})
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,17 @@ def test_an_accelerate_configuration(tmp_path: Path, content: str, sharding: str
 
 
 @pytest.mark.parametrize(
+    ("written", "shards"), [("SHARDED_STATE_DICT", True), ("FULL_STATE_DICT", False), (None, False)]
+)
+def test_each_rank_saves_its_own_shard_where_it_is_told_to(tmp_path: Path, written: str | None, shards: bool) -> None:
+    line = f"  fsdp_state_dict_type: {written}\n" if written else ""
+    files = {"a.yaml": f"distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 1\n{line}"}
+    assert told(tmp_path, {"accelerate_config": "a.yaml"}, files=files).saves_shards is shards
+    environment = {"ACCELERATE_USE_FSDP": "true"} | ({"FSDP_STATE_DICT_TYPE": written} if written else {})
+    assert told(tmp_path, environment=environment).saves_shards is shards
+
+
+@pytest.mark.parametrize(
     ("hyperparameters", "memory", "stack", "method", "rank"),
     [
         ({"use_liger_kernel": True}, {}, "hf-liger", "full", 16),

@@ -244,6 +244,13 @@ def test_an_unknown_stack_needs_as_much_as_any(workload: Workload, where: Placem
         never_more(replace(workload, stack=stack), unknown, where)
 
 
+@given(workloads(), placements)
+def test_what_software_is_not_known_to_do_never_costs_less(workload: Workload, where: Placement) -> None:
+    never_more(replace(workload, torch=(2, 6)), replace(workload, torch=None), where)
+    never_more(replace(workload, step="fused"), replace(workload, step="foreach"), where)
+    never_more(replace(workload, accumulation=1), replace(workload, accumulation=4), where)
+
+
 @given(workloads(), placements, st.integers(2, 32))
 def test_accumulation_leaves_activations_alone(workload: Workload, where: Placement, steps: int) -> None:
     one, many = (gpu(replace(workload, accumulation=each), where) for each in (1, steps))

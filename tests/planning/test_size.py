@@ -406,6 +406,47 @@ def test_world_size_is_shown_and_held_against_the_gpus() -> None:
     assert (none.exit_code, none.candidates) == (DOES_NOT_FIT, [])
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, [("resources.instance_type", "FlashAttention-2"), ("resources.instance_type", "bf16")]),
+        ({"memory.attention": "sdpa"}, [("resources.instance_type", "bf16")]),
+        ({"memory.precision": "fp16-mixed"}, [("resources.instance_type", "FlashAttention-2")]),
+        ({"memory.precision": "fp32", "memory.attention": "sdpa"}, []),
+        ({"resources.instance_type": "ml.g5.xlarge"}, []),
+        ({"resources.instance_type": "ml.m5.xlarge", "memory.attention": "sdpa"}, []),
+        ({"resources.instance_type": "auto"}, []),
+        (
+            {"resources.instance_type": ["ml.g5.xlarge", "ml.p3.2xlarge"], "memory.attention": "sdpa"},
+            [("resources.instance_type.1", "the V100 of ml.p3.2xlarge only emulates bf16")],
+        ),
+        (
+            {
+                "attempts": [
+                    {"name": "old", "instance_type": "ml.g4dn.xlarge", "hyperparameters": {"fp16": True}},
+                    {"name": "older", "instance_type": "ml.p3.2xlarge", "hyperparameters": {"bf16": True}},
+                    {"name": "new", "instance_type": "ml.g5.xlarge"},
+                ],
+                "memory.attention": None,
+                "memory.precision": None,
+            },
+            [("attempts.1.instance_type", "bf16")],
+        ),
+    ],
+)
+def test_named_gpus_that_lack_what_the_training_asks_for_are_told(
+    changes: dict[str, Any], told: list[tuple[str, str]]
+) -> None:
+    old = {
+        "resources.instance_type": "ml.g4dn.xlarge",
+        "memory.attention": "flash",
+        "memory.precision": "bf16-mixed",
+    }
+    sizing = size_job(JobPlan(auto_job(old | changes)), REGION)
+    assert [".".join(map(str, remark.field)) for remark in sizing.remarks] == [field for field, _ in told]
+    assert all(words in remark.message for remark, (_, words) in zip(sizing.remarks, told, strict=True))
+
+
 def test_of_trainium_it_is_said_that_its_memory_is_not_predicted() -> None:
     headline = text(auto_job({"resources.instance_type": "ml.trn1.2xlarge"})).splitlines()[0]
     assert "memory of Trainium devices is not predicted" in headline

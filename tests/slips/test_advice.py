@@ -386,7 +386,9 @@ def offers(knob: str) -> list[str]:
         return [quoted[1]]
     if bound := re.search(r"(?:raise|lower) it to at (?:least|most) ([\w.]+)", knob):
         return [bound[1]]
-    said = re.sub(r", or remove (?:the line|it)$|; the units are .*| without the dash or brackets$", "", knob)
+    said = re.sub(
+        r", or remove (?:the line|it)$|; the units are .*| without the dash or brackets$| If not, .*", "", knob
+    )
     for start in (r".* such as ", r"write ", r"did you mean "):
         if found := re.match(start, said):
             return said[found.end() :].removesuffix("?").split(" or ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +14,15 @@ from sagefit.cli.runs import follow
 from sagefit.cli.shared import JobArgument, ResumeOption, YesOption, agreed, print_plan, say, target
 from sagefit.console import command, err
 from sagefit.errors import SagefitError
-from sagefit.job import load_job
+from sagefit.job import Job, load_job
 from sagefit.job.pinned import pin_note
-from sagefit.job.remarks import remarks
+from sagefit.job.problem import Problem
 from sagefit.job.upload_rules import check_texts
+from sagefit.memory.lookalikes import remarks
 from sagefit.paths import display
 from sagefit.planning import JobPlan
 from sagefit.planning import plan as plan_of
+from sagefit.planning.remarks import plan_remarks
 from sagefit.planning.rendered import check_rendered, write
 from sagefit.platform import load_platform
 
@@ -155,6 +158,12 @@ def _plan(reference: str) -> JobPlan:
     job = load_job(reference)
     if note := pin_note(job):
         err.print(f"note: {note}", markup=False, soft_wrap=True)
-    for remark in job.told(list(remarks(job))):
+    _look_again(job, remarks(job))
+    planned = plan_of(job)
+    _look_again(job, plan_remarks(planned))
+    return planned
+
+
+def _look_again(job: Job, found: Iterable[Problem]) -> None:
+    for remark in job.told(list(found)):
         err.print(f"look again: {remark}", markup=False, soft_wrap=True)
-    return plan_of(job)

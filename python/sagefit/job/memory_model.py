@@ -23,6 +23,7 @@ Precision = Literal["fp32", "fp16-mixed", "bf16-mixed", "bf16"]
 Optimizer = Literal[
     "adamw", "adamw-8bit", "adafactor", "sgd", "sgd-momentum", "lion", "paged-adamw-8bit", "adamw-kahan"
 ]
+Step = Literal["foreach", "fused", "bitsandbytes"]
 Attention = Literal["eager", "sdpa", "flash"]
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard"]
 LoraTargets = Literal["attention", "all-linear"]

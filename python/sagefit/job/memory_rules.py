@@ -9,12 +9,13 @@ LoRA on int4 layers).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sagefit.job.memory_model import (
     WITHOUT_FSDP,
     Memory,
+    Method,
     Objective,
     Offload,
     Sharding,
@@ -24,6 +25,7 @@ from sagefit.job.memory_model import (
     TransformerModel,
 )
 from sagefit.job.problem import Problem
+from sagefit.job.script_names import NAMES_OF_METHODS
 from sagefit.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 ACCELERATE = ("accelerate_config", "accelerate_config_file", "config_file")
 """Hyperparameters that may name a configuration of Accelerate."""
-_SHARDS = ("fsdp", "deepspeed", *ACCELERATE)
+_SHARDS = ("fsdp", "deepspeed", "deepspeed_config", *ACCELERATE)
 _OFFLOADS_ALONE = ("torchtune", "plain-torch", "unknown")  # torchao's CPU offload optimizer needs no sharding
 _SAME_TABLE = 0.20  # relative difference beyond which two sizes are of two tables
 _IN_BILLIONS = 10_000
@@ -46,7 +48,9 @@ def memory_problems(job: Job) -> Iterator[Problem]:
         yield from _transformer(memory.model)
     if isinstance(memory.model, TabularModel):
         yield from _tabular(job, memory.model, memory)
-    yield from _method(memory)
+    if "method" in memory.model_fields_set or not _trains_as_told(job):
+        yield from method_problems(memory, memory.method, memory.stack)
+    yield from _adapters(memory)
     if "objective" in memory.model_fields_set:
         yield from objective_problems(memory, memory.objective)
     if not _shards_as_told(job):
@@ -119,13 +123,23 @@ def _tabular(job: Job, model: TabularModel, memory: Memory) -> Iterator[Problem]
             )
 
 
-def _method(memory: Memory) -> Iterator[Problem]:
-    if memory.method == "full":
+def method_problems(memory: Memory, method: Method, stack: Stack) -> Iterator[Problem]:
+    """Fields that only some methods have, where ``method`` is what trains, and methods that ``stack`` lacks."""
+    if method == "full":
         for name in ("lora_rank", "lora_targets", "lokr", "base_dtype"):
             if name in memory.model_fields_set:
                 yield Problem(
                     ("memory", name), "method is full, which trains no adapters", "set method: lora, or remove it"
                 )
+    if method == "qlora" and stack == "torchtitan":
+        yield Problem(
+            ("memory", "method"),
+            "torchtitan has no qlora: it trains LoRA adapters, and has no 4-bit weights for them",
+            "set method: lora, or another stack",
+        )
+
+
+def _adapters(memory: Memory) -> Iterator[Problem]:
     if memory.lokr is not None:
         for name in ("lora_rank", "lora_targets"):
             if name in memory.model_fields_set:
@@ -134,12 +148,6 @@ def _method(memory: Memory) -> Iterator[Problem]:
                     "adapters of LoKr have no rank, and are on the layers that lokr gives a factor",
                     "remove it, or lokr",
                 )
-    if memory.method == "qlora" and memory.stack == "torchtitan":
-        yield Problem(
-            ("memory", "method"),
-            "torchtitan has no qlora: it trains LoRA adapters, and has no 4-bit weights for them",
-            "set method: lora, or another stack",
-        )
     if memory.attention == "flash" and memory.precision == "fp32":
         yield Problem(
             ("memory", "attention"),
@@ -186,12 +194,22 @@ def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:
             )
 
 
+def _names(job: Job) -> set[str]:
+    """The names of all hyperparameters of the job, its attempts and its search, in lower case, with _ for -."""
+    attempts = [] if job.attempts == "auto" else job.attempts
+    searched = job.tuning.ranges if job.tuning else {}
+    every: list[Iterable[str]] = [job.hyperparameters, searched, *(attempt.hyperparameters for attempt in attempts)]
+    return {name.lower().replace("-", "_") for given in every for name in given}
+
+
+def _trains_as_told(job: Job) -> bool:
+    """Whether the script may be told with which method it trains. `sagefit.memory.read` then asks the same."""
+    return bool(_names(job) & set(NAMES_OF_METHODS))
+
+
 def _shards_as_told(job: Job) -> bool:
     """Whether the script may be told how to shard, so that the memory block is not all there is to it."""
-    attempts = [] if job.attempts == "auto" else job.attempts
-    every = [job.hyperparameters, *(attempt.hyperparameters for attempt in attempts)]
-    names = {name.lower().replace("-", "_") for given in every for name in given}
-    return bool(names & set(_SHARDS)) or any(name.startswith("ACCELERATE_USE_") for name in job.environment)
+    return bool(_names(job) & set(_SHARDS)) or any(name.startswith("ACCELERATE_USE_") for name in job.environment)
 
 
 def sharing_problems(sharding: Sharding, cpu_offload: Offload, stack: Stack, base_dtype: str) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from sagefit.job.key import Key, pattern_of
-from sagefit.job.memory_model import Attention, Knob, Optimizer, Precision
+from sagefit.job.memory_model import Attention, Knob, Optimizer, Precision, Step
 from sagefit.nearest import plain
 
 PRECISIONS: dict[str, Precision] = {
@@ -35,6 +35,11 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "sgd-momentum": "sgd-momentum",
     **dict.fromkeys(("lion", "lion_32bit", "paged_lion_32bit"), "lion"),
 }
+STEPS: dict[str, Step] = {
+    **dict.fromkeys(("adamw_torch_fused", "adamw_apex_fused"), "fused"),
+    **dict.fromkeys(("paged_adamw", "paged_adamw_32bit", "lion_32bit", "paged_lion_32bit"), "bitsandbytes"),
+}
+"""Whose kernels update the weights, for names of optimizers whose kernels are not torch's ``foreach``."""
 ATTENTIONS: dict[str, Attention] = {
     "eager": "eager",
     **dict.fromkeys(("sdpa", "flex_attention"), "sdpa"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sagefit.memory.objectives import loss_bytes
+from sagefit.memory.software import older_than
 from sagefit.memory.stacks import PROFILES, StackProfile
 from sagefit.memory.states import INT8, quantized
 from sagefit.memory.workload import Transformer, VisionTower, Workload
@@ -134,7 +135,13 @@ def _adapter_input(workload: Workload, profile: StackProfile) -> float:
 
 
 def is_prepared(workload: Workload, profile: StackProfile) -> bool:
-    """Whether all that is not quantized is fp32 (PEFT ``prepare_model_for_kbit_training``)."""
+    """Whether what flows between quantized layers is fp32 (PEFT ``prepare_model_for_kbit_training``).
+
+    Sharded weights are not prepared. Yet QLoRA under Accelerate's FSDP was measured to have an fp32 stream, as LoRA has
+    there (see `wide_stream`): fms-acceleration's runs, whose own code leaves the preparation out.
+    """
+    if workload.stage == 3 and not (profile.fsdp and workload.precision.endswith("mixed")):
+        return False
     return quantized(workload) > 0 and profile.float_embeddings
 
 
@@ -200,7 +207,7 @@ def _softmax(model: Transformer, workload: Workload, profile: StackProfile) -> f
     """Bytes kept of each attention score: an fp32 softmax, its 16-bit copy, the dropout mask and what it leaves."""
     element = element_size(workload)
     after = 1 + element if model.dropout else (element if element == 2 else 0)
-    before = 4 if profile.old_torch and model.norm == "layer" else 0
+    before = 4 if profile.old_torch and older_than(workload.torch, (1, 12)) and model.norm == "layer" else 0
     return 4.0 + after + before
 
 

@@ -11,8 +11,9 @@ import math
 from sagefit.job.memory_model import Stack
 from sagefit.memory import diffusion, objectives, tabular, vision
 from sagefit.memory.architecture import adapter_params
-from sagefit.memory.stacks import PROFILES, stacks_with
-from sagefit.memory.states import quantized
+from sagefit.memory.stacks import PROFILES, StackProfile, profile_of, stacks_with
+from sagefit.memory.states import frozen_bytes, optimizer_bytes, quantized
+from sagefit.memory.transformer import sizes
 from sagefit.memory.workload import GIB, Diffusion, Phases, Placement, Tabular, Traced, Transformer, Vision, Workload
 
 # Resident memory of Python with torch, 526 MiB, and with transformers and its Trainer, 756 MiB (measured: torch 2.15
@@ -40,6 +41,12 @@ PINNED = 2
 # and half as much again for buffers (`estimate_zero2_model_states_mem_needs` and the one of ZeRO-3).
 OFFLOAD = {"optimizer": 16.0, "parameters": 18.0}
 OFFLOAD_BUFFERS = 1.5
+# FSDP has each shard that it offloads twice in page-locked memory: the weights, and room for their gradients, which
+# frozen weights get too (torch, `FlatParamHandle.init_flat_param_attributes`). torch rounds a page-locked block up to
+# a power of two (`CachingHostAllocator`), so on average it is 1 / ln 2 times as large as what it holds. Published:
+# 127 GB of host memory for QLoRA of Llama-3-70B on four GPUs (P. Schmid); 137 by these figures.
+LOCKED_COPIES = 2
+LOCKED_BLOCKS = 1 / math.log(2)
 # Copies of the model that a rank holds while it loads. One: `from_pretrained` fills the model from memory-mapped
 # files. Two: a model of random weights beside a state dict, the plain recipe of torch. torchtitan starts on the
 # meta device, and each rank reads its own shard.
@@ -195,11 +202,27 @@ def _offloaded(workload: Workload, placement: Placement, stack: Stack) -> float:
     if workload.sharding == "none":
         # torchao's CPUOffloadOptimizer: parameters, gradients and two moments in the parameters' type, each rank.
         return _ranks(workload, placement) * 4 * _weight_bytes(workload, stack) * trained
-    frozen = 2.0 * max(0.0, total - trained) if workload.cpu_offload == "parameters" else 0.0
-    if workload.cpu_offload == "parameters" and isinstance(workload.model, Transformer):
-        second = objectives.frozen_model(workload.model, workload)
-        frozen += 2.0 * second.params if second else 0.0
-    return OFFLOAD_BUFFERS * (OFFLOAD[workload.cpu_offload] * trained + frozen) / placement.hosts
+    profile = profile_of(stack, workload.sharding)
+    frozen = _frozen(workload, profile, total - trained) if workload.cpu_offload == "parameters" else 0.0
+    if not profile.fsdp:
+        return OFFLOAD_BUFFERS * (OFFLOAD[workload.cpu_offload] * trained + frozen) / placement.hosts
+    size = _weight_bytes(workload, stack) if workload.method == "full" else profile.adapter
+    locked = LOCKED_COPIES * LOCKED_BLOCKS * (size * trained + frozen)
+    whole = locked + optimizer_bytes(workload, size) * trained
+    return whole / (1 if workload.sharding == "fsdp-hybrid-shard" else placement.hosts)
+
+
+def _frozen(workload: Workload, profile: StackProfile, frozen: float) -> float:
+    """Bytes of ``frozen`` weights as a sharded engine keeps them, and of a second model: DeepSpeed casts to 16 bits."""
+    model = workload.model
+    if not isinstance(model, Transformer):
+        return 2.0 * max(0.0, frozen)
+    second = objectives.frozen_model(model, workload)
+    beside = objectives.frozen_element(workload, profile) * second.params if second else 0.0
+    if workload.method == "full":
+        return float(beside)
+    wide = workload.precision == "fp32" or (profile.fsdp and workload.precision.endswith("mixed"))
+    return beside + frozen_bytes(workload, profile, sizes(model, workload, profile), 4 if wide else 2)
 
 
 def _saved(workload: Workload, placement: Placement, stack: Stack) -> float:
@@ -207,12 +230,14 @@ def _saved(workload: Workload, placement: Placement, stack: Stack) -> float:
 
     safetensors turns a file's tensors into bytes at once. FSDP with a full state dict gathers weights and both
     moments of Adam on rank 0 (PyTorch issue 118520); DeepSpeed gathers 16-bit weights
-    (``stage3_gather_16bit_weights_on_model_save``); torchtitan writes shards.
+    (``stage3_gather_16bit_weights_on_model_save``), whoever calls it; torchtitan writes shards, and so does Accelerate
+    where it is told to.
     """
     _, trained = _parameters(workload)
     size = _weight_bytes(workload, stack) if workload.method == "full" else 4
-    if stack == "torchtitan":
+    fsdp = profile_of(stack, workload.sharding).fsdp
+    if stack == "torchtitan" or (workload.saves_shards and fsdp and workload.stage == 3):
         return size * trained / placement.hosts
     if workload.stage == 3 and workload.method == "full":
-        return (2.0 if stack == "deepspeed" else size + 8.0) * trained
+        return (size + 8.0 if fsdp else 2.0) * trained
     return size * trained

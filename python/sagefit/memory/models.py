@@ -22,19 +22,25 @@ from sagefit.nearest import nearest
 _FIELD: Key = ("memory", "model")
 _LARGEST_CONFIG = 10_000_000  # bytes; configurations have a few thousand
 
+_COPIES = frozenset(("unsloth", "nousresearch"))
+"""Owners on the Hugging Face Hub who publish other people's weights again, under the same names."""
+_WAY_OUT = "give the path of its config.json, or its numbers"
+
 
 @dataclass(frozen=True)
 class Resolved:
     """A model, and assumptions.
 
     ``sequence`` is the length that every sample has in the encoder, ``positions`` the longest that the model (the
-    decoder, if it has one) has positions for; 0 where neither is known or there is no limit.
+    decoder, if it has one) has positions for; 0 where neither is known or there is no limit. ``four_bit`` says that
+    its configuration quantizes it.
     """
 
     model: Model
     sequence: int = 0
     positions: int = 0
     notes: tuple[str, ...] = ()
+    four_bit: bool = False
 
 
 def resolve(job: Job) -> Resolved | None:
@@ -88,6 +94,10 @@ def _measured(given: MeasuredModel) -> Resolved:
 def _named(job: Job, name: str) -> Resolved:
     if preset := presets().get(name.lower()):
         return Resolved(preset.model, preset.sequence, _longest(preset))
+    owner, _, copy = name.lower().partition("/")
+    if owner in _COPIES and (preset := presets().get(copy)):
+        note = f"memory.model {name} is taken as {copy}: {owner} publishes copies of weights under their own names"
+        return Resolved(preset.model, preset.sequence, _longest(preset), (note,))
     if "://" in name:
         page = re.match(r"https?://(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)", name)
         knob = "download its config.json, put it beside the job file, and name it here"
@@ -142,7 +152,7 @@ def _unknown(name: str, field: Key) -> Problem:
     return Problem(
         field,
         f"no model is known as {name[:80]!r}" + (", and no file lies there" if field == _FIELD else ""),
-        f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json, or its numbers",
+        f"did you mean {' or '.join(near)}? If not, {_WAY_OUT}" if near else _WAY_OUT,
     )
 
 
@@ -161,10 +171,8 @@ def _from_file(job: Job, path: Path, field: Key = _FIELD) -> Resolved:
         reason = error.strerror if isinstance(error, OSError) else "not JSON in UTF-8"
         knob = "paths are relative to the job file"
         raise job.refusal([Problem(field, f"{path} cannot be read: {reason}", knob)]) from error
-    method = job.memory.method if job.memory else "full"
-    if method != "qlora" and hub_config.is_4_bit(config):
-        notes.append(f"config.json: its 4-bit quantization_config is ignored, as memory.method is {method}, not qlora")
-    return Resolved(model, _fixed_sequence(config), hub_config.longest(config, model), tuple(notes))
+    longest, four_bit = hub_config.longest(config, model), hub_config.is_4_bit(config)
+    return Resolved(model, _fixed_sequence(config), longest, tuple(notes), four_bit)
 
 
 def _longest(preset: Preset) -> int:

@@ -22,13 +22,14 @@ def peak(phases: Phases) -> float:
     return max(sum(parts.values()) for parts in phases.values())
 
 
-def with_overhead(phases: Phases, ranks: int, *, pools_within: float = 0.0) -> Phases:
-    """The same phases in device bytes, with the parts ``allocator`` and ``framework``, and ``pools`` of a rank of FSDP.
+def with_overhead(phases: Phases, ranks: int, *, pools_within: float = 0.0, frees: bool = False) -> Phases:
+    """The same phases in device bytes, with the parts ``allocator``, ``framework`` and ``pools``.
 
-    There memory of one part does not serve another: FSDP gathers and reduces on streams of their own, and the
-    allocator reuses a block only on the stream that had it; a shard has sizes that nothing else has. Such a rank comes
-    to hold the most of each part, although no moment needs all of it. What a phase does not need of that is given back
-    before a run dies. ``pools_within``, in bytes, is the most that the whole may be where there are pools.
+    ``frees`` says that gradients are freed after each step. Their blocks stay in the cache, where activations use them
+    again, but logits do not fit into them. A rank of FSDP comes to hold the most of each part, although no moment needs
+    all of it: FSDP gathers and reduces on streams of their own, and the allocator reuses a block only on the stream
+    that had it; a shard has sizes that nothing else has. What a phase does not need of that is given back before a run
+    dies. ``pools_within``, in bytes, is the most that the whole may be where there are pools.
     """
     framework = CONTEXT + (NCCL if ranks > 1 else 0.0)
     held = {phase: {**parts, "allocator": _held(parts)} for phase, parts in phases.items()}
@@ -36,14 +37,20 @@ def with_overhead(phases: Phases, ranks: int, *, pools_within: float = 0.0) -> P
     if pools_within:
         training = {phase: held[phase] for phase in _TRAINING}
         pools = max(0.0, min(_pools(training), pools_within - framework - peak(training)))
-    return {
-        phase: {**parts, "pools": pools if phase in _TRAINING else 0.0, "framework": framework}
-        for phase, parts in held.items()
-    }
+    of_each = dict.fromkeys(_TRAINING, pools)
+    if frees:
+        of_each["forward"] = max(pools, _cached(phases))
+    return {phase: {**parts, "pools": of_each.get(phase, 0.0), "framework": framework} for phase, parts in held.items()}
 
 
 def _held(parts: dict[str, float]) -> float:
     return (RESERVED - 1) * sum(size for part, size in parts.items() if part not in _STEADY)
+
+
+def _cached(phases: Phases) -> float:
+    """What freed gradients leave in the cache that the forward pass does not use."""
+    forward, freed = phases["forward"], phases["step"]["gradients"] - phases["forward"]["gradients"]
+    return min(forward["logits"], max(0.0, freed - forward["activations"]))
 
 
 def _pools(phases: Phases) -> float:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from sagefit.job import Job
-from sagefit.job.memory_model import Checkpointing, Loader, Memory, Objective, TabularModel
-from sagefit.job.memory_rules import objective_problems, sharing_problems
-from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS
+from sagefit.job.key import dotted
+from sagefit.job.memory_model import Checkpointing, Knob, Loader, Memory, Objective, Precision, Step, TabularModel
+from sagefit.job.memory_rules import method_problems, objective_problems, sharing_problems
+from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS, STEPS
 from sagefit.job.problem import Problem
-from sagefit.memory import diffusion_models
-from sagefit.memory.knobs import name_of
+from sagefit.memory import diffusion_models, software
+from sagefit.memory.image_sizes import sized
+from sagefit.memory.knobs import name_of, plain
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve, teacher
 from sagefit.memory.objectives import NEEDS, SHARE
@@ -25,6 +27,7 @@ from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
 from sagefit.memory.told import Told
 from sagefit.memory.trace.store import with_trace
+from sagefit.memory.values import same, text
 from sagefit.memory.workload import Diffusion, Kronecker, Tabular, Transformer, Vision, Workload
 
 __all__ = ["described", "read", "resolve"]
@@ -66,7 +69,9 @@ def described(job: Job, hyperparameters: Mapping[str, object] | None = None) -> 
     reader, told = Reader(job, memory, hyperparameters), Told(job, memory, hyperparameters)
     workload = _workload(reader, told, memory, resolved)
     shared = sharing_problems(workload.sharding, workload.cpu_offload, workload.stack, workload.base_dtype)
-    if problems := [*reader.problems, *told.problems, *shared]:
+    given = "method" in memory.model_fields_set  # then the rules of the job file have asked
+    trained = [] if given else method_problems(memory, workload.method, workload.stack)
+    if problems := [*reader.problems, *told.problems, *shared, *trained]:
         raise job.refusal(problems)
     return workload
 
@@ -79,25 +84,22 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
             reader.problems.append(_unknown_objective(told, objective))
         elif objective == "reward":
             model = replace(model, head="classification")
-    batch = reader.number("micro_batch", memory.micro_batch, most=_MOST_BATCH)
-    length = _length(reader, memory, resolved)
+    model = sized(reader, told, model)
+    batch = _counted(reader, told, "micro_batch")
+    length = _length(reader, told, memory, resolved)
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, Transformer | Vision | Diffusion):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
-    precision = reader.precision(memory.precision)
-    if told.says("precision") and name_of(reader.job, "precision", reader.hyperparameters) is None:
-        precision = told.get("precision")
+    precision = _precision(reader, told)
     attention = reader.choice("attention", memory.attention, ATTENTIONS) or "sdpa"
     if attention == "flash" and precision == "fp32":
         reader.problems.append(_flash_in_fp32(reader))
     if isinstance(model, Diffusion):
         reader.problems += _unknown_of_denoisers(reader, method, attention)
-    checkpointing: Checkpointing = reader.checkpointing(memory.gradient_checkpointing) or False
-    if not checkpointing and told.says("gradient_checkpointing"):
-        checkpointing = told.get("gradient_checkpointing")
+    checkpointing = _checkpointing(reader, told, model)
     size, in_memory = _dataset(memory, model)
     loader = memory.loader or Loader()
     in_memory = reader.boolean("in_memory", in_memory or None) or False
@@ -108,12 +110,15 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         model=model,
         method=method,
         lora_rank=rank or 16,
-        lora_targets=memory.lora_targets,
+        lora_targets=memory.lora_targets if method == "full" else told.get("lora_targets"),
         lokr=_lokr(reader, memory, model),
         precision=precision,
-        optimizer=reader.choice("optimizer", memory.optimizer, OPTIMIZERS) or "adamw",
+        optimizer=_or_told(reader, told, "optimizer", reader.choice("optimizer", memory.optimizer, OPTIMIZERS))
+        or "adamw",
+        step=_step(reader, told),
+        torch=software.torch(reader.job),
         micro_batch=batch or 1,
-        accumulation=reader.number("accumulation", memory.accumulation, most=_MOST_BATCH) or 1,
+        accumulation=_counted(reader, told, "accumulation") or 1,
         sequence_length=length,
         encoder_length=resolved.sequence or None if resolved else None,
         gradient_checkpointing=bool(checkpointing),
@@ -136,8 +141,81 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         frees_at_once="MALLOC_MMAP_THRESHOLD_" in reader.job.environment,
         expandable_segments=_expandable(reader.job.environment),
         hugging_face=reader.job.image.framework == "huggingface",
-        notes=(*(resolved.notes if resolved else ("memory.model is not given",)), *reader.notes, *told.notes),
+        saves_shards=told.saves_shards,
+        notes=(
+            *(resolved.notes if resolved else ("memory.model is not given",)),
+            *_quantized(resolved, told, method),
+            *reader.notes,
+            *told.notes,
+        ),
     )
+
+
+_TRAINER = ("hf-trainer", "hf-liger", "ms-swift")
+
+
+def _counted(reader: Reader, told: Told, knob: Literal["micro_batch", "accumulation"]) -> int | None:
+    """A batch or a number of steps, which a DeepSpeed configuration may give beside a hyperparameter.
+
+    Hugging Face's Trainer demands that they agree, and others go by the configuration.
+    """
+    name = name_of(reader.job, knob, reader.hyperparameters)
+    written = reader.memory.micro_batch if knob == "micro_batch" else reader.memory.accumulation
+    if not told.says(knob) or knob in reader.memory.knobs:
+        return reader.number(knob, written, most=_MOST_BATCH)
+    if name is None:
+        return _whole(told.get(knob))
+    theirs, place = told.value(knob), dotted(told.place(knob) or ())
+    trainer = reader.memory.stack in _TRAINER or plain(name) == "per_device_train_batch_size"
+    ours = reader.hyperparameters[name]
+    if not trainer and plain(place) != "hyperparameters.batch":
+        if not same(ours, theirs):
+            reader.notes.append(f"hyperparameters.{name}, {text(ours)}, is not what {place} says, which counts")
+        return _whole(told.get(knob))
+    if not same(ours, theirs):
+        demand = "; the Trainer demands that they agree" if trainer else ""
+        reader.notes.append(
+            f"{place} says {knob} {theirs}, and hyperparameters.{name} {text(ours)}, which counts{demand}"
+        )
+    return reader.number(knob, written, most=_MOST_BATCH)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _or_told(reader: Reader, told: Told, knob: Knob, value: Any) -> Any:
+    """``value``, or what another place than a hyperparameter of ``knob`` says."""
+    if told.says(knob) and name_of(reader.job, knob, reader.hyperparameters) is None:
+        return told.get(knob)
+    return value
+
+
+def _precision(reader: Reader, told: Told) -> Precision:
+    precision: Precision = _or_told(reader, told, "precision", reader.precision(reader.memory.precision))
+    place = told.place("weights")
+    if place and reader.memory.precision is None and precision != "fp16-mixed":
+        told.notes.append(
+            f"{dotted(place)} loads the model in 16 bits, and so it is trained: precision is taken as bf16"
+        )
+        return "bf16"
+    return precision
+
+
+def _checkpointing(reader: Reader, told: Told, model: object) -> Checkpointing:
+    found = reader.checkpointing(reader.memory.gradient_checkpointing)
+    if not found and told.says("gradient_checkpointing"):
+        found = told.get("gradient_checkpointing")
+    if found is None and isinstance(model, Transformer) and (default := told.checkpoints_by_default()):
+        told.notes.append(f"{default}; taken as true")
+        return True
+    return found or False
+
+
+def _quantized(resolved: Resolved | None, told: Told, method: str) -> Iterator[str]:
+    if resolved and resolved.four_bit and method != "qlora":
+        said = "the method" if told.says("method") else "memory.method"
+        yield f"config.json: its 4-bit quantization_config is ignored, as {said} is {method}, not qlora"
 
 
 def _seeing(reader: Reader, told: Told, model: object, length: int, method: str) -> dict[str, Any]:
@@ -221,9 +299,10 @@ def _unknown_objective(told: Told, objective: str) -> Problem:
     return Problem(told_by or ("memory", "objective"), problem, knob)
 
 
-def _length(reader: Reader, memory: Memory, resolved: Resolved | None) -> int:
+def _length(reader: Reader, told: Told, memory: Memory, resolved: Resolved | None) -> int:
     """Tokens of each sample; in the decoder, where the encoder has a length of its own."""
-    length = reader.number("sequence_length", memory.sequence_length, most=_MOST_POSITIONS)
+    given = reader.number("sequence_length", memory.sequence_length, most=_MOST_POSITIONS)
+    length = _whole(_or_told(reader, told, "sequence_length", given))
     if resolved is None or not isinstance(resolved.model, Transformer):
         return length or _USUAL_LENGTH
     longest = resolved.positions
@@ -249,6 +328,27 @@ def _length(reader: Reader, memory: Memory, resolved: Resolved | None) -> int:
         else:
             reader.notes.append(f"sequence length: {message}")
     return length
+
+
+def _step(reader: Reader, told: Told) -> Step:
+    """Whose kernels update the weights: those of the optimizer by its name, or of the Trainer's default.
+
+    DeepSpeed may have an optimizer of its own.
+    """
+    name = name_of(reader.job, "optimizer", reader.hyperparameters)
+    if name is not None and name in reader.hyperparameters:
+        said = text(reader.hyperparameters[name])
+        if said.startswith("paged"):
+            reader.notes.append(
+                f"hyperparameters.{name}: paged states are counted on the GPU; they move to the host, and training is "
+                "slower, where memory is short"
+            )
+        return STEPS.get(said, "foreach")
+    by_trainer = told.get("stack") in ("hf-trainer", "hf-liger") and not told.get("sharding").startswith("zero")
+    if reader.memory.optimizer is not None or not by_trainer or not software.fuses_by_default(reader.job):
+        return "foreach"
+    reader.notes.append("no optimizer is named, so it is the Trainer's default in this image, adamw_torch_fused")
+    return "fused"
 
 
 def _lokr(reader: Reader, memory: Memory, model: object) -> Kronecker | None:

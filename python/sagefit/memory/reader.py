@@ -10,7 +10,9 @@ from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Checkpointing, Knob, Memory
 from sagefit.job.other_names import PRECISIONS
 from sagefit.job.problem import Problem
-from sagefit.memory.knobs import name_of, names_in
+from sagefit.job.script_names import KNOBS_OF
+from sagefit.job.values import as_text
+from sagefit.memory.knobs import name_of, names_in, plain
 from sagefit.memory.values import checkpointing, flag, same, text, whole
 
 T = TypeVar("T")
@@ -33,7 +35,7 @@ class Reader:
         def parse(name: str, raw: object) -> int | None:
             value = whole(raw)
             if value is not None and least <= value <= most:
-                if name in _PER_GPU_BY_HABIT and knob == "micro_batch":
+                if plain(name) in _PER_GPU_BY_HABIT and knob == "micro_batch":
                     self.notes.append(f"hyperparameters.{name}, {value}, is taken as the batch of one GPU")
                 return value
             self._unusable(name, f"{raw!r} is no whole number from {least} to {most}", knob)
@@ -57,6 +59,8 @@ class Reader:
 
         def parse(name: str, raw: object) -> Checkpointing | None:
             value = checkpointing(raw)
+            if value is None and (known := KNOBS_OF["gradient_checkpointing"].get(plain(name))):
+                value = known.words.get(text(raw))  # type: ignore[assignment]
             if value is None:
                 self._unusable(
                     name, f"{raw!r} is neither true nor false, nor full or selective", "gradient_checkpointing"
@@ -69,23 +73,32 @@ class Reader:
 
     def choice(self, knob: Knob, written: T | None, table: Mapping[str, T]) -> T | None:
         """One of the values of ``table``, by its name there; a name that is not there is only noted."""
-
-        return self._pick(knob, written, lambda name, raw: self._known(table, name, raw, knob))
+        # Scripts do not say of SGD whether it has momentum, nor of AdamW how its step rounds.
+        alike = (("sgd", "sgd-momentum"), ("sgd-momentum", "sgd"), ("adamw-kahan", "adamw"))
+        return self._pick(knob, written, lambda name, raw: self._known(table, name, raw, knob), alike)
 
     def precision(self, written: Any) -> Any:
         """Precision, which Hugging Face spreads over two flags."""
 
         def parse(name: str, raw: object) -> Any:
+            flags = {kind: flag(self._value(kind)) for kind in ("bf16", "fp16")}
+            if name.lower() == "bf16" and text(raw) == "auto":  # axolotl's: what the GPU has
+                return self._noted(name, "precision", "fp16-mixed" if flags["fp16"] else "bf16-mixed", written)
             if name.lower() not in ("bf16", "fp16") or flag(raw) is None:
                 return self._known(PRECISIONS, name, raw, "precision")
-            flags = {kind: flag(self._value(kind)) for kind in ("bf16", "fp16")}
             if all(flags.values()):
                 self._unusable(name, "hyperparameters.bf16 and hyperparameters.fp16 exclude each other", "precision")
             kind = next((kind for kind, on in flags.items() if on), None)
             return f"{kind}-mixed" if kind else "fp32"
 
         # Weights that are 16-bit throughout are trained with or without autocast.
-        alike = (("bf16", "bf16-mixed"), ("bf16", "fp32"))
+        alike: tuple[tuple[str, str], ...] = (("bf16", "bf16-mixed"), ("bf16", "fp32"))
+        if plain(name_of(self.job, "precision", self.hyperparameters) or "") == "amp":
+            alike = (
+                *alike,
+                ("bf16-mixed", "fp16-mixed"),
+                ("bf16", "fp16-mixed"),
+            )  # which does not say of which 16 bits
         return self._pick("precision", written, parse, alike) or "fp32"
 
     def source(self, knob: Knob) -> Key:
@@ -106,7 +119,9 @@ class Reader:
         raw = self.hyperparameters[name]
         value = parse(name, raw)
         if written is None and knob not in self.memory.knobs and knob != "precision":
-            self._compare(knob, name)
+            self._compare(knob, name, value, parse)
+        if value is not None and self._of_framework(knob, name):
+            self._noted(name, knob, value, written)
         if value is None or written is None or value == written or (written, value) in alike:
             return value if written is None else written
         if self._changed(name):
@@ -120,13 +135,25 @@ class Reader:
         )
         return written
 
-    def _compare(self, knob: Knob, name: str) -> None:
+    def _of_framework(self, knob: Knob, name: str) -> bool:
+        """Whether only the tables of frameworks say that ``name`` sets ``knob``."""
+        return knob not in self.memory.knobs and plain(name) in KNOBS_OF[knob]
+
+    def _noted(self, name: str, knob: Knob, value: T, written: object) -> T:
+        if written is None:
+            said = as_text(self.hyperparameters[name])[:80]  # type: ignore[arg-type]
+            self.notes.append(f"hyperparameters.{name} is {said}, so {knob} is taken as {text(value)}")
+        return value
+
+    def _compare(self, knob: Knob, name: str, value: T | None, parse: Callable[[str, object], T | None]) -> None:
         """Two known names of one number with two values: nobody can tell which one the script goes by."""
-        for other in names_in(knob, self.hyperparameters)[1:]:
+        for other in names_in(self.job, knob, self.hyperparameters)[1:]:
             ours, theirs = self.hyperparameters[name], self.hyperparameters[other]
             # An attempt that sets only the one that counts means it.
             if same(ours, theirs) or (self._changed(name) and not self._changed(other)):
                 continue
+            if self._of_framework(knob, other) and self._quietly(parse, other, theirs) in (None, value):
+                continue  # the same in other words
             self.problems.append(
                 Problem(
                     self._place(name),
@@ -135,9 +162,19 @@ class Reader:
                 )
             )
 
+    def _quietly(self, parse: Callable[[str, object], T | None], name: str, raw: object) -> T | None:
+        notes, problems = len(self.notes), len(self.problems)
+        value = parse(name, raw)
+        del self.notes[notes:], self.problems[problems:]
+        return value
+
     def _known(self, table: Mapping[str, T], name: str, raw: object, knob: Knob) -> T | None:
-        value = table.get(text(raw))
-        if value is None:
+        word = text(raw)
+        if self._of_framework(knob, name):
+            table = KNOBS_OF[knob][plain(name)].words  # type: ignore[assignment]
+            word = word.rpartition(".")[2] if knob == "optimizer" else word
+        value = table.get(word)
+        if value is None and word not in table:
             self.notes.append(
                 f"hyperparameters.{name}, {raw!r}, is not known to the planner and not considered; "
                 f"memory.{knob} says what it is like"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import get_args
 
 from sagefit.job import Job
-from sagefit.job.memory_model import Knob
-from sagefit.memory.knobs import names_in
+from sagefit.memory.knobs import is_read
 from sagefit.memory.prediction import predict
 from sagefit.memory.workload import Placement, Workload
 
@@ -39,12 +37,7 @@ def _relevant(job: Job, hyperparameters: Mapping[str, object]) -> list[str]:
     if job.tuning is None or job.memory is None:
         return []
     named = set(job.memory.knobs.values())
-    return [
-        name
-        for name in job.tuning.ranges
-        if name not in hyperparameters
-        and (name in named or any(names_in(knob, {name: None}) for knob in get_args(Knob)))
-    ]
+    return [name for name in job.tuning.ranges if name not in hyperparameters and (name in named or is_read(job, name))]
 
 
 def _need(workload: Workload) -> float:

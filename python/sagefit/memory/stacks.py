@@ -25,8 +25,8 @@ class StackProfile:
     engine: mixed precision keeps 16-bit weights and fp32 masters, instead of fp32 weights under autocast.
     main_gradients: gradients are summed into fp32 buffers that are never freed (Megatron: 18 bytes a parameter).
     fsdp: what a job calls ZeRO is PyTorch's FSDP here, else DeepSpeed's.
-    old_torch: releases before torch 2.0 are in use too: attention keeps the softmax's input (before 1.12), and
-        ``zero_grad`` keeps gradients through the forward pass.
+    old_torch: releases before torch 2.0 are in use too, unless the job's image has a newer one: attention keeps the
+        softmax's input (before 1.12), and ``zero_grad`` keeps gradients through the forward pass.
     selective: checkpointing recomputes only some operations of a layer.
     base_16_bit: LoRA's frozen weights are loaded in 16 bits even in mixed precision. Hugging Face's
         ``from_pretrained`` loads fp32 unless told otherwise.

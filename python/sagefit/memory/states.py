@@ -67,9 +67,9 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
         trained, size, frozen = total, weight, 0.0
     else:
         trained, size = counts.adapters, profile.adapter
-        frozen = _frozen(workload, profile, counts, weight)
+        frozen = frozen_bytes(workload, profile, counts, weight)
     masters = 4 if engine and size == 2 else 0
-    optimizer = trained * (masters + _optimizer(workload.optimizer, 4 if masters else size))
+    optimizer = trained * (masters + optimizer_bytes(workload, 4 if masters else size))
     weights = frozen + trained * size
     gradients = trained * (4 if profile.main_gradients and masters else size)
     owned = trained / ranks if stage else trained
@@ -98,7 +98,7 @@ def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored:
     size = min(4 if workload.precision == "fp32" else 2, stored)
     linear, embedding = size, size
     if workload.method == "qlora":
-        linear, embedding = NF4, _unquantized(profile)
+        linear, embedding = NF4, _unquantized(workload, profile)
     live = 2 * counts.layer if profile.fsdp else LIVE_PARAMETERS + counts.layer
     if workload.sharding == "fsdp-shard-grad-op":
         live = counts.linear  # weights stay gathered from the forward pass to the end of the backward pass
@@ -114,10 +114,10 @@ def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
     return min(trained, {0: trained, 3: counts.layer}.get(stage, BUCKET))
 
 
-def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
+def frozen_bytes(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
     """Bytes of the base model under adapters."""
     if size := quantized(workload):
-        return size * counts.linear + _unquantized(profile) * counts.embedding
+        return size * counts.linear + _unquantized(workload, profile) * counts.embedding
     if workload.base_dtype != "default":
         weight = {"fp32": 4, "16-bit": 2}[workload.base_dtype]
     elif profile.base_16_bit and workload.precision != "fp32":
@@ -125,21 +125,35 @@ def _frozen(workload: Workload, profile: StackProfile, counts: Counts, weight: i
     return weight * (counts.embedding + counts.linear)
 
 
-def _unquantized(profile: StackProfile) -> int:
-    """Bytes of a weight that quantization leaves as it is."""
-    return 4 if profile.float_embeddings else 2
+def _unquantized(workload: Workload, profile: StackProfile) -> int:
+    """Bytes of a weight that quantization leaves as it is.
+
+    FSDP flattens tensors of one dtype only, so quantized weights are stored as 16-bit numbers beside others of 16 bits
+    (PEFT's guide of QLoRA with FSDP); TRL's trainers turn nothing into fp32 under FSDP and ZeRO-3.
+    """
+    return 4 if profile.float_embeddings and workload.stage < 3 else 2
 
 
-def _optimizer(optimizer: str, moment: int) -> float:
+def optimizer_bytes(workload: Workload, moment: int) -> float:
+    """Bytes of the optimizer's state for each trained parameter, whose moments have ``moment`` bytes each.
+
+    bitsandbytes keeps fp32 moments of weights of any dtype.
+    """
+    optimizer = workload.optimizer
     if optimizer.endswith("8bit"):
         return EIGHT_BIT
+    if workload.step == "bitsandbytes":
+        moment = 4
     return moment * MOMENTS[optimizer] if optimizer in MOMENTS else FACTORED * 4
 
 
 def _step(workload: Workload, profile: StackProfile, owned: float, size: int, *, zero: bool) -> float:
-    """Temporaries: ``foreach`` optimizers hold one more copy; ZeRO makes fp32 gradients of a sub-group besides."""
+    """Temporaries: ``foreach`` optimizers hold one more copy; ZeRO makes fp32 gradients of a sub-group besides.
+
+    Fused kernels write in place, and bitsandbytes updates one parameter after the other.
+    """
     if workload.optimizer not in MOMENTS or workload.optimizer == "sgd":
         return 0.0
     if zero and workload.method == "full":
         return (8 if size == 2 else 4) * min(owned, SUB_GROUP)
-    return profile.step * size * owned
+    return profile.step * size * owned if workload.step == "foreach" else 0.0

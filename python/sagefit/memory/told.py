@@ -2,15 +2,15 @@
 
 Read are Hugging Face's ``TrainingArguments`` (``fsdp``, ``fsdp_config``, ``deepspeed``, ``use_liger_kernel``), a
 DeepSpeed configuration, Accelerate's configuration file and environment, and arguments that scripts commonly have
-(``load_in_4bit``, ``use_peft``). What is seen and not understood is noted. Sources: the documentation of transformers
-5, accelerate 1 (``accelerate.utils.launch``) and DeepSpeed 0.18.
+(``load_in_4bit``, ``use_peft``). `sagefit.memory.dialects` has the names of single frameworks. What is seen and not
+understood is noted. Sources: the documentation of transformers 5, accelerate 1 (``accelerate.utils.launch``) and
+DeepSpeed 0.18.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Memory, Objective
 from sagefit.job.memory_rules import ACCELERATE
 from sagefit.job.problem import Problem
+from sagefit.job.script_names import SWIFT_CONFIGURATIONS
+from sagefit.memory.dialects import Dialects, batch_of_deepspeed
+from sagefit.memory.kinds import kinds_of
+from sagefit.memory.knobs import name_of, plain
+from sagefit.memory.said import Said
 from sagefit.memory.stacks import PROFILES
 from sagefit.memory.values import flag, share, text, whole
 
@@ -48,26 +53,21 @@ _STRATEGIES = {
 }
 
 
-@dataclass(frozen=True)
-class Said:
-    """A value of a field of the memory block that another place says, with the place and its words."""
-
-    field: str
-    value: object
-    place: Key
-    words: str
-
-
 class Told:
     """Reads what the script is told, compares it with the memory block, and collects notes and problems."""
 
     def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
         self.problems: list[Problem] = []
         self.notes: list[str] = []
+        self.saves_shards = False
         self._job, self._memory = job, memory
-        self._spelt = {name.lower().replace("-", "_"): name for name in hyperparameters}
+        self._spelt = {plain(name): name for name in hyperparameters}
         self._hyperparameters = hyperparameters
         self._said: dict[str, Said] = {}
+        self.kinds = kinds_of(job)
+        self.seen: set[str] = set()
+        """Names that were looked for and found, as the job spells them."""
+        self._dialects = Dialects(memory, self.kinds, self.hyperparameter, self.notes)
         for said in self._all():
             self._said.setdefault(said.field, said)
 
@@ -78,6 +78,10 @@ class Told:
     def place(self, field: str) -> Key | None:
         """Where another place than the memory block says what ``field`` is; None where none does."""
         return self._said[field].place if field in self._said else None
+
+    def value(self, field: str) -> object:
+        """What another place than the memory block says of ``field``; None where none does."""
+        return self._said[field].value if field in self._said else None
 
     def get(self, field: str) -> Any:
         """The value of ``field``: that of the memory block, or what the script is told where the block says nothing."""
@@ -116,27 +120,50 @@ class Told:
         yield from self._arguments()
         yield from self._environment()
         for name in ACCELERATE:
-            if found := self._hyperparameter(name):
+            if found := self.hyperparameter(name):
                 yield from self._accelerate_file(*found)
         yield from self._method()
         yield from self._objective()
+        yield from self._dialects.words("lora_targets")
+        yield from self._eight_bit_optimizer()
+        method = self._said["method"].value if "method" in self._said else self._memory.method
+        silent = name_of(self._job, "precision", self._hyperparameters) is None and "precision" not in self._said
+        yield from self._dialects.dtype(str(method), also_precision=silent)
+        yield from self._dialects.length(self._objective_now())
+        yield from self._dialects.batch()
+        self._dialects.uncounted()
         for name in ("freeze_vit", "freeze_vision_tower"):
-            found = self._hyperparameter(name)
+            found = self.hyperparameter(name)
             if found and flag(found[1]) is not None:
                 yield Said("vision_tower", "frozen" if flag(found[1]) else "trained", found[0], text(found[1]))
         yield from self._kernels()
 
-    def _hyperparameter(self, name: str) -> tuple[Key, object] | None:
+    def hyperparameter(self, name: str) -> tuple[Key, object] | None:
+        """The place and value of the hyperparameter of this name, in lower case and with _ for -."""
         spelt = self._spelt.get(name)
-        return None if spelt is None else (("hyperparameters", spelt), self._hyperparameters[spelt])
+        if spelt is None:
+            return None
+        self.seen.add(spelt)
+        return ("hyperparameters", spelt), self._hyperparameters[spelt]
+
+    def checkpoints_by_default(self) -> str:
+        """Why activations are checkpointed although nothing asks for it; empty where they are not."""
+        if self._memory.stack == "ms-swift":
+            return "ms-swift checkpoints activations unless gradient_checkpointing is false"
+        found, off = self.hyperparameter("finetuning_type"), self.hyperparameter("disable_gradient_checkpointing")
+        if found is None or (off is not None and flag(off[1])):
+            return ""
+        why = "LLaMA-Factory's, which checkpoints activations unless disable_gradient_checkpointing is true"
+        return f"{dotted(found[0])} is {why}"
 
     # Sharding
 
     def _arguments(self) -> Iterator[Said]:
-        if found := self._hyperparameter("fsdp"):
+        if found := self.hyperparameter("fsdp"):
             yield from self._fsdp(*found)
-        if found := self._hyperparameter("deepspeed"):
-            yield from self._deepspeed(*found)
+        for name in ("deepspeed", "deepspeed_config"):
+            if found := self.hyperparameter(name):
+                yield from self._deepspeed(*found)
 
     def _fsdp(self, place: Key, raw: object) -> Iterator[Said]:
         words = text(raw)
@@ -148,7 +175,7 @@ class Told:
                 offload = "parameters"
             elif word != "auto_wrap":
                 self.notes.append(f"{dotted(place)}: {word!r} is not known to the planner and not considered")
-        config = self._hyperparameter("fsdp_config")
+        config = self.hyperparameter("fsdp_config")
         settings = self._file(*config, kind="fsdp_config") if config else {}
         yield Said("sharding", _resharded(sharding, settings), place, words or "empty")
         if offload != "none":
@@ -157,9 +184,13 @@ class Told:
             yield Said("gradient_checkpointing", True, config[0], "a configuration with activation_checkpointing")
 
     def _deepspeed(self, place: Key, raw: object) -> Iterator[Said]:
+        if (named := SWIFT_CONFIGURATIONS.get(text(raw))) and self._content(str(raw).strip()) is None:
+            yield from self._zero(place, {"zero_optimization": named})
+            return
         settings = self._file(place, raw, kind="DeepSpeed configuration")
         if settings:
             yield from self._zero(place, settings)
+            yield from batch_of_deepspeed(self._job, place, settings, self.notes)
 
     def _zero(self, place: Key, settings: Mapping[str, object]) -> Iterator[Said]:
         zero = settings.get("zero_optimization")
@@ -191,6 +222,7 @@ class Told:
             sharding = _STRATEGIES.get(word, "fsdp")
             reshard = {"reshard_after_forward": settings.get("FSDP_RESHARD_AFTER_FORWARD", "true")}
             yield Said("sharding", _resharded(sharding, reshard), place, word)
+            self.saves_shards |= text(settings.get("FSDP_STATE_DICT_TYPE")) == "sharded_state_dict"
             if flag(settings.get("FSDP_OFFLOAD_PARAMS", "")):
                 yield Said("cpu_offload", "parameters", ("environment", "FSDP_OFFLOAD_PARAMS"), "true")
             if flag(settings.get("FSDP_ACTIVATION_CHECKPOINTING", "")):
@@ -219,6 +251,7 @@ class Told:
             fsdp = fsdp if isinstance(fsdp, dict) else {}
             sharding = _STRATEGIES.get(text(fsdp.get("fsdp_sharding_strategy", "full_shard")), "fsdp")
             yield Said("sharding", _resharded(sharding, fsdp), place, words)
+            self.saves_shards |= text(_setting(fsdp, "state_dict_type")) == "sharded_state_dict"
             if _first(fsdp, "offload_params"):
                 yield Said("cpu_offload", "parameters", place, words)
             if _first(fsdp, "activation_checkpointing"):
@@ -236,54 +269,66 @@ class Told:
     # Method and kernels
 
     def _method(self) -> Iterator[Said]:
-        four, eight = self._hyperparameter("load_in_4bit"), self._hyperparameter("load_in_8bit")
+        named = list(self._dialects.words("method"))
+        yield from (said for said in named if said.value == "qlora" or said.field == "base_dtype" or said.words == "8")
+        four, eight = self.hyperparameter("load_in_4bit"), self.hyperparameter("load_in_8bit")
         if four and flag(four[1]):
             yield Said("method", "qlora", four[0], text(four[1]))
         if eight and flag(eight[1]):
             yield Said("method", "lora", eight[0], text(eight[1]))  # such weights are never trained
             yield Said("base_dtype", "8-bit", eight[0], text(eight[1]))
-        peft = self._hyperparameter("use_peft") or self._hyperparameter("use_lora")
+        peft = self.hyperparameter("use_peft") or self.hyperparameter("use_lora")
         if peft and flag(peft[1]) and self._memory.method != "qlora":
             yield Said("method", "lora", peft[0], text(peft[1]))
-        rank = self._hyperparameter("lora_r") or self._hyperparameter("lora_rank")
+        if self._memory.method != "qlora":
+            yield from (said for said in named if said.field == "method")
+        knob = name_of(self._job, "lora_rank", self._hyperparameters)
+        rank = self.hyperparameter(plain(knob)) if knob else None
         off = peft is not None and flag(peft[1]) is False
         if rank and whole(rank[1]) and not off and "method" not in self._memory.model_fields_set:
             yield Said("method", "lora", rank[0], text(rank[1]))
 
+    def _eight_bit_optimizer(self) -> Iterator[Said]:
+        """diffusers' ``use_8bit_adam``, where no other name says which optimizer."""
+        found = self.hyperparameter("use_8bit_adam")
+        written = self._memory.optimizer
+        if found and flag(found[1]) and written != "paged-adamw-8bit":
+            yield Said("optimizer", "adamw-8bit", found[0], text(found[1]))
+
     def _objective(self) -> Iterator[Said]:
         """ms-swift's ``rlhf_type``, LLaMA-Factory's ``stage``, and TRL's arguments for references and vLLM."""
         for name in ("rlhf_type", "stage"):
-            found = self._hyperparameter(name)
+            found = self.hyperparameter(name)
             if found and text(found[1]) in _OBJECTIVES:
                 yield Said("objective", _OBJECTIVES[text(found[1])], found[0], text(found[1]))
             elif found and (name == "rlhf_type" or text(found[1]) == "ppo"):
                 self.notes.append(f"{dotted(found[0])}: what {text(found[1])[:40]!r} needs is not known to the planner")
-        before, beta = self._hyperparameter("precompute_ref_log_probs"), self._hyperparameter("beta")
+        before, beta = self.hyperparameter("precompute_ref_log_probs"), self.hyperparameter("beta")
         if before and flag(before[1]):
             yield Said("reference_model", False, before[0], text(before[1]))
         if beta and text(beta[1]) in ("0", "0.0") and self._objective_now() == "grpo":
             yield Said("reference_model", False, beta[0], text(beta[1]))
-        used = self._hyperparameter("use_vllm")
+        used = self.hyperparameter("use_vllm")
         if used and flag(used[1]):
-            mode, sleeps = self._hyperparameter("vllm_mode"), self._hyperparameter("vllm_enable_sleep_mode")
-            asleep = self._hyperparameter("sleep_level")
+            mode, sleeps = self.hyperparameter("vllm_mode"), self.hyperparameter("vllm_enable_sleep_mode")
+            asleep = self.hyperparameter("sleep_level")
             sleeping = (sleeps and flag(sleeps[1])) or (asleep and whole(asleep[1]))
             inside = mode is not None and text(mode[1]) == "colocate"
             sampler = ("vllm-sleeping" if sleeping else "vllm") if inside else "elsewhere"
             yield Said("sampler", sampler, (mode or used)[0], text((mode or used)[1]))
-            of_gpu = self._hyperparameter("vllm_gpu_memory_utilization")
+            of_gpu = self.hyperparameter("vllm_gpu_memory_utilization")
             if of_gpu and inside and share(of_gpu[1]):
                 yield Said("sampler_share", share(of_gpu[1]), of_gpu[0], text(of_gpu[1]))
         for name in ("teacher_model", "teacher_model_name_or_path"):
-            if found := self._hyperparameter(name):
+            if found := self.hyperparameter(name):
                 yield Said("teacher_model", str(found[1]), found[0], text(found[1]))
 
     def _objective_now(self) -> str:
-        said = self._hyperparameter("rlhf_type")
+        said = self.hyperparameter("rlhf_type")
         return _OBJECTIVES.get(text(said[1]), "") if said else self._memory.objective
 
     def _kernels(self) -> Iterator[Said]:
-        found = next(filter(None, map(self._hyperparameter, _LIGER)), None)
+        found = next(filter(None, map(self.hyperparameter, _LIGER)), None)
         stack = self._memory.stack
         if found and flag(found[1]) and stack in ("hf-trainer", "hf-liger", "unknown"):
             yield Said("stack", "hf-liger", found[0], text(found[1]))
@@ -291,7 +336,7 @@ class Told:
             self.notes.append(f"{dotted(found[0])} is not considered: the planner does not know {stack} with Liger")
         elif found and flag(found[1]) is False and stack == "hf-liger":
             yield Said("stack", "hf-trainer", found[0], text(found[1]))
-        compiled = self._hyperparameter("torch_compile")
+        compiled = self.hyperparameter("torch_compile")
         if compiled and flag(compiled[1]):
             self.notes.append(f"{dotted(compiled[0])} is not considered: what compiled code keeps is not known")
 

@@ -9,6 +9,7 @@ from sagefit.job.memory_model import Stack
 from sagefit.memory import activations, objectives
 from sagefit.memory.architecture import adapter_params, embedding_params, tower_adapters
 from sagefit.memory.overhead import peak, with_overhead
+from sagefit.memory.software import older_than
 from sagefit.memory.stacks import StackProfile, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
 from sagefit.memory.workload import Phases, Placement, Transformer, Workload
@@ -63,12 +64,13 @@ def _device_phases(model: Transformer, workload: Workload, placement: Placement,
     profile, ranks = profile_of(stack, workload.sharding), workload.ranks(placement)
     phases = tensor_phases(model, workload, placement, profile)
     expandable = profile.expandable_segments or workload.expandable_segments
+    frees = profile.old_torch and not expandable
     if not profile.fsdp or workload.stage < 3 or ranks == 1 or expandable:
-        return with_overhead(phases, ranks)
+        return with_overhead(phases, ranks, frees=frees)
     # Where weights are next to nothing, pools are no reason to call sharding dearer than whole weights on each rank.
     gathered = workload.sharding == "fsdp-shard-grad-op"
     whole = tensor_phases(model, replace(workload, sharding="none" if gathered else "zero2"), placement, profile)
-    return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks)))
+    return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks, frees=frees)))
 
 
 def tensor_phases(
@@ -83,7 +85,8 @@ def tensor_phases(
     logits = activations.logits(model, workload, profile) * sequences * workload.sequence_length
     saved = _Saved.of(model, workload, profile, gradients=gradients)
     # What is kept of an earlier micro-batch, or by design, is there in the forward pass already.
-    always = state.gradients if profile.old_torch or profile.main_gradients else 0.0
+    keeps = profile.old_torch and older_than(workload.torch, (2, 0))
+    always = state.gradients if keeps or profile.main_gradients else 0.0
     old = state.gradients if workload.accumulation > 1 else always
 
     # DistributedDataParallel keeps its buckets; a sharded engine has them while gradients travel.

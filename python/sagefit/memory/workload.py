@@ -22,6 +22,7 @@ from sagefit.job.memory_model import (
     Sampler,
     Sharding,
     Stack,
+    Step,
 )
 
 GIB = 1024**3
@@ -208,10 +209,12 @@ class Workload:
     from images, through the vision tower.
     ``checkpointing`` says which kind gradient checkpointing is. ``frees_at_once`` says that malloc is told to give
     memory back to the kernel as soon as it is freed, ``expandable_segments`` that torch's allocator is told to grow
-    segments, ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``reference`` says
-    that a frozen copy of the model is on each GPU, ``teacher`` is that of ``objective`` gkd (None: the model's own
-    numbers), ``sampler_share`` what vLLM takes of a GPU's memory. ``notes`` are assumptions made while reading, for
-    the reader of the result. ``peaks`` were measured in earlier runs of the job.
+    segments, ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``saves_shards``
+    says that each rank of FSDP saves its own shard, so that none gathers the whole. ``torch`` is the release that runs
+    or an older one, where it is known, ``step`` whose kernels update weights. ``reference`` says that a frozen
+    copy of the model is on each GPU, ``teacher`` is that of ``objective`` gkd (None: the model's own numbers),
+    ``sampler_share`` what vLLM takes of a GPU's memory. ``notes`` are assumptions made while reading, for the reader
+    of the result. ``peaks`` were measured in earlier runs of the job.
     """
 
     model: Model | None
@@ -250,6 +253,9 @@ class Workload:
     frees_at_once: bool = False
     expandable_segments: bool = False
     hugging_face: bool = False
+    saves_shards: bool = False
+    torch: tuple[int, int] | None = None
+    step: Step = "foreach"
     notes: tuple[str, ...] = ()
     peaks: tuple[Peak, ...] = ()
 

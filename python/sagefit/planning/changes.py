@@ -11,9 +11,10 @@ from sagefit.errors import SagefitError
 from sagefit.job import Job
 from sagefit.job.memory_model import DiffusionModel, Knob, VisionModel
 from sagefit.job.other_names import KNOBS
+from sagefit.job.script_names import KNOBS_OF
 from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Diffusion, Measured, Tabular, Transformer, Vision, Workload
-from sagefit.memory.knobs import name_of
+from sagefit.memory.knobs import name_of, plain
 from sagefit.memory.read import described
 from sagefit.planning.candidate import MOST_INSTANCES
 from sagefit.planning.choose import instances_for
@@ -155,6 +156,10 @@ def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | 
     name = name_of(job, knob)
     if knob == "precision" and name and name.lower() in ("bf16", "fp16"):
         return "bf16", True
+    known = KNOBS_OF[knob].get(plain(name or ""))
+    if known and known.words and (job.memory is None or knob not in job.memory.knobs):
+        spelt = next((word for word, meant in known.words.items() if meant == value), None)
+        return (name, value) if spelt is None else (name, {"true": True, "false": False}.get(spelt, spelt))
     return name, _SPELT.get(str(value), value)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sagefit.catalog import Price, price
-from sagefit.job.remarks import remarks
 from sagefit.memory import Estimate
 from sagefit.memory.bounds import Evidence
 from sagefit.planning import PlannedAttempt, attempt_usd, usd_per_hour
@@ -46,7 +45,7 @@ def as_json(sizing: Sizing) -> dict[str, Any]:
         "measured": [measured.as_json() for measured in sizing.measured],
         "saving": sizing.saving.as_json() if sizing.saving else None,
         "assumptions": sizing.assumptions,
-        "remarks": sizing.job.told(list(remarks(sizing.job))),
+        "remarks": sizing.job.told(sizing.remarks),
     }
 
 

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from sagefit.catalog import price
 from sagefit.errors import DOES_NOT_FIT, DONE
 from sagefit.job import Job
+from sagefit.job.problem import Problem
 from sagefit.memory import Workload
 from sagefit.memory.bounds import Evidence, evidence
+from sagefit.memory.lookalikes import remarks
 from sagefit.planning import JobPlan, PlannedAttempt, is_estimated, worst_case_usd
 from sagefit.planning.advice import Advice, nearest, nothing_helps
 from sagefit.planning.candidate import Verdict
 from sagefit.planning.choose import Candidate
 from sagefit.planning.frontier import Way, ways
+from sagefit.planning.remarks import plan_remarks
 from sagefit.size.measured import MeasuredAttempt, Saving, cheaper, measured_attempts
 
 
@@ -94,6 +97,11 @@ class Sizing:
         """GiB of the bound on a GPU's memory that are no part of ``evidence.ratio``."""
         gpu = self.shown.prediction.gpu if self.shown and self.shown.prediction else None
         return gpu.beside if gpu else 0.0
+
+    @property
+    def remarks(self) -> list[Problem]:
+        """What the user should look at again."""
+        return [*remarks(self.job), *plan_remarks(self.plan)]
 
     @property
     def assumptions(self) -> list[str]:

@@ -11,7 +11,6 @@ from rich.text import Text
 from sagefit.catalog.view import NARROW, VERY_NARROW
 from sagefit.console import out
 from sagefit.job import Job
-from sagefit.job.remarks import remarks
 from sagefit.memory import (
     Diffusion,
     Estimate,
@@ -73,7 +72,7 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
     if sizing.cheaper:
         yield Text("\nfor less:" if sizing.chosen else "\nthe cheapest ways that fit:")
         yield from (Text(f"  {_way(way)}") for way in sizing.cheaper)
-    if found := list(remarks(sizing.job)):
+    if found := sizing.remarks:
         yield Text("\nlook again at:")
         yield from (Text(f"  {row}".replace("\n", "\n  ")) for row in sizing.job.told(found))
     if sizing.assumptions and (sizing.workload.model or sizing.measured):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sagefit.memory.overhead import NCCL, with_overhead
+from sagefit.memory.states import MOMENTS
 from sagefit.memory.workload import Phases, Placement, Traced, TracedPoint, Workload
 
 MIB = 2**20
@@ -60,7 +61,8 @@ def tensor_phases(workload: Workload) -> Phases:
 def _optimizer(traced: Traced, workload: Workload) -> dict[str, int]:
     """State and temporaries. Kahan summation has one state more than AdamW, as large as momentum is."""
     if workload.optimizer != "adamw-kahan":
-        return traced.optimizers[workload.optimizer]
+        found = traced.optimizers[workload.optimizer]
+        return found if workload.step == "foreach" or workload.optimizer not in MOMENTS else found | {"temporaries": 0}
     adamw, momentum = traced.optimizers["adamw"], traced.optimizers["sgd-momentum"]
     return {"state": adamw["state"] + momentum["state"], "temporaries": adamw["temporaries"]}
 
