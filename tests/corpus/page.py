@@ -100,6 +100,13 @@ OF_OTHERS = (
         "170 of 174 such jobs; in 101 something else is mentioned or survived before, or the cause is told in odd "
         "words; 25 logs are imitations",
     ),
+    (
+        29,
+        "2026-11-30",
+        "137 of 142 jobs of about 60 libraries and programs, which really failed: under a limit of memory that the "
+        "kernel keeps, on small and read-only disks, with damaged data; 18 survive another failure before; none has a "
+        "GPU",
+    ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
 # that are called so, all that are of memory, and those rightly answered of any class.

@@ -101,7 +101,15 @@ _NO_ROUTE = (
     " without a route to the internet, it never does; put what the script loads into an input then",
     "if the job has a network, it was a fault on the way: start it again",
 )
+_OWN_LIMIT = (
+    "raise the limit that the script or its tool sets: the evidence has what it was waited for, and for how long",
+    "set resources.instance_type to a faster one, if what ran did not hang",
+)
 REMEDIES_OF_PATTERN: dict[str, tuple[str, ...]] = {
+    "*timeoutexpired*timed out after*": _OWN_LIMIT,
+    "*celltimeouterror*": _OWN_LIMIT,
+    "*gettimeouterror*": _OWN_LIMIT,
+    "* timed out after * seconds and was terminated*": _OWN_LIMIT,
     "*Throttling*": _THROTTLED,
     "*Rate exceeded*": _THROTTLED,
     "*sagefit: code: a leak: host memory grew by *": OF_GROWTH,
