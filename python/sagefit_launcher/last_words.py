@@ -133,7 +133,7 @@ def last_words(
             continue
         meant = meant or _meant(lines, number, talk)
         if first(echoes, [ECHO], line.text) or (line.kind == EXCEPTION and _OF_ANOTHER.search(line.text)):
-            echo = echo or line.text
+            echo = line.text  # the first of several that repeat one another is the nearest to the cause
         elif line.kind == EXCEPTION and (line.source or not line.text.endswith(":")):
             if weak and not line.source:
                 continue  # a remark, not what was raised

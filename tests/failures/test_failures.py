@@ -438,6 +438,22 @@ def test_a_cause_of_its_own_has_remedies_of_its_own(line: str, told: str) -> Non
     assert "per_device_train_batch_size" not in remedies
 
 
+def test_of_lines_that_repeat_one_another_the_first_is_shown() -> None:
+    """The watchdog's line has the operation and the rank; torchrun's summary only says that a child failed."""
+    said = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4211, OpType=ALLREDUCE)"
+    log = [
+        "step 100 loss 2.31",
+        f"[rank1]:[E1130 10:00:01.123456789 ProcessGroupNCCL.cpp:632] [Rank 1] {said}",
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        f"  what():  [PG ID 0 Rank 1] Process group watchdog thread terminated with exception: [Rank 1] {said}",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    ]
+    found = diagnose(log=log)
+    assert (found.failure_class, found.pattern) == ("code", None)
+    assert found.evidence.startswith("Watchdog caught collective operation timeout")
+    assert "did not come to the operation" in found.remedies[0]
+
+
 def test_a_log_through_a_pipe_is_read_from_its_end() -> None:
     many = io.BytesIO(b"step 1\n" * 2_000_000 + b"MemoryError\n")
     lines = read_stream(many)

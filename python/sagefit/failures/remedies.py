@@ -96,6 +96,12 @@ _OLDER_GPU = (
     "or let the script do without: attn_implementation: sdpa in place of FlashAttention, fp16 in place of bf16; an"
     " image has kernels for the GPUs that its release of CUDA and torch knows",
 )
+_WAITED_FOR_A_RANK = (
+    "find the rank that did not come to the operation that the evidence names: whose log stops first, and where; the"
+    " ranks must take the same number of steps",
+    "raise the limit if a rank only took longer, as while it prepares data for all: hyperparameters.ddp_timeout of the"
+    " Trainer, timeout of init_process_group",
+)
 _NO_ROUTE = (
     "look whether the job reaches the host that the evidence names: with resources.network_isolation, or in subnets"
     " without a route to the internet, it never does; put what the script loads into an input then",
@@ -139,6 +145,7 @@ REMEDIES_OF_EVIDENCE: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
         _NO_ROUTE,
     ),
     (re.compile(r"GatedRepoError|gated repo"), _GATED),
+    (re.compile(r"Watchdog caught collective operation timeout"), _WAITED_FOR_A_RANK),
 )
 """Words of the evidence that need other remedies than the class and the pattern, for the main script of a job."""
 
