@@ -250,6 +250,23 @@ locals {
 
   _shared_states = [
     {
+      # The role creates no training jobs for a run with another name, such as a console proposes, and IAM's refusal
+      # would come late and say less. A pattern of Step Functions has no sign for a single character.
+      named = {
+        Type = "Choice"
+        Choices = [
+          for pattern in local._run_patterns :
+          { Variable = "$$.Execution.Name", StringMatches = pattern, Next = "begin" }
+        ]
+        Default = "misnamed"
+      }
+
+      misnamed = {
+        Type  = "Fail"
+        Error = "Sagefit.name"
+        Cause = "A run of this job is named ${var.name}-<yymmdd>-<hhmmss>, and this one is not, so nothing was started. Start it with `sagefit start`, or give that name."
+      }
+
       begin = {
         Type   = "Pass"
         Result = { attempts = {}, repeat = local._first_try }
@@ -418,6 +435,8 @@ locals {
   _definition_bytes = length(base64encode(jsonencode(local.definition))) / 4 * 3
   _request_bytes    = { for i, a in var.attempts : a.name => length(base64encode(jsonencode(local.attempt_requests[i]))) / 4 * 3 }
 
+  _run_patterns = concat(["${var.name}-*-*"], var.schedule == null ? [] : ["${local._schedule_run_prefix}-*"])
+
   _states = flatten([
     local._shared_states,
     [for kind, row in local._kinds : row.states if contains(local._tasks[*].kind, kind)],
@@ -426,7 +445,7 @@ locals {
 
   definition = {
     Comment        = join(": ", compact(["Sagefit job ${var.name}", var.description]))
-    StartAt        = "begin"
+    StartAt        = "named"
     TimeoutSeconds = local._deadline_seconds
     # Not merge(), which takes the last of two states of one name: this refuses them.
     States = { for each in flatten([for states in local._states : [for name, state in states : { name = name, state = state }]]) : each.name => each.state }

@@ -31,7 +31,7 @@ output "log_group_name" {
 }
 
 output "run_prefix" {
-  description = "Prefix of every run's name, which is followed by yymmdd-hhmmss. The role of the state machine creates no jobs for an execution with another name."
+  description = "Prefix of every run's name, which is followed by yymmdd-hhmmss. An execution with another name, such as a console proposes, ends at once and starts nothing."
   value       = "${var.name}-"
 }
 

@@ -25,7 +25,11 @@ from job_files import write_job
 
 ROUNDS = 5
 GOAL = 1.15
-START = "import boto3, sys; boto3.client('stepfunctions').start_execution(stateMachineArn=sys.argv[1])"
+START = """
+import boto3, sys, time
+name = time.strftime("digits-%y%m%d-%H%M%S", time.gmtime())
+boto3.client("stepfunctions").start_execution(stateMachineArn=sys.argv[1], name=name)
+"""
 # New code takes the old away, which no run may still need.
 WAIT = """
 import boto3, sys, time

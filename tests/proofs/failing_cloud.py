@@ -64,8 +64,10 @@ def _make_role(aws: Aws, arn: str, trust: dict[str, Any], policies: list[dict[st
 
 
 def create(aws: Aws, name: str, definition: dict[str, Any], wait: int = 0) -> str:
-    """A state machine whose waits are this long; returns its ARN."""
+    """A state machine whose waits are this long, for runs of any job; returns its ARN."""
     hasty = copy.deepcopy(definition)
+    for rule in hasty["States"]["named"]["Choices"]:
+        rule["StringMatches"] = "*-*-*"
     for state in hasty["States"].values():
         if state["Type"] == "Wait":
             state["Seconds"] = wait

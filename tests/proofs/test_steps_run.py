@@ -120,3 +120,11 @@ def test_another_refusal_ends_the_run(planned: Planned) -> None:
     created, status, (error, cause) = run(planned, CallError("SageMaker.ResourceLimitExceeded", "0 Instances"))
     assert (created, status, error) == (["p0"], "FAILED", "Sagefit.quota")
     assert json.loads(cause)["p0"]["evidence"] == "SageMaker.ResourceLimitExceeded: 0 Instances"
+
+
+@pytest.mark.parametrize("name", ["8d3f2c1e-9a47-4b7e-8f0a-6f1f0c2d3e4f", "steps", "steps-1", "other-261121-120000"])
+def test_a_run_with_a_name_of_no_run_ends_before_it_begins(planned: Planned, name: str) -> None:
+    sagemaker = SageMaker()
+    status, (error, cause) = walk(planned.definitions()["steps"], name, sagemaker)
+    assert (sagemaker.created, status, error) == ([], "FAILED", "Sagefit.name")
+    assert "steps-<yymmdd>-<hhmmss>" in cause

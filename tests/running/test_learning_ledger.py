@@ -335,6 +335,12 @@ def test_a_run_goes_on_by_what_it_took_a_failure_for() -> None:
     assert view.results(record) == [f"failed: Sagefit.code, which was gpu_memory: {FULL}"]
 
 
+@pytest.mark.parametrize(("cause", "told"), [("not so named", ": not so named"), ("{}", ""), ("", "")])
+def test_a_run_that_started_nothing_says_what_step_functions_says(cause: str, told: str) -> None:
+    record = RunRecord(RUN, "FAILED", datetime.now(timezone.utc), None, [], error="Sagefit.name", cause=cause)
+    assert view.results(record) == [f"failed: Sagefit.name{told}"]
+
+
 def note(failure: str, training_job: str = "tune-261121-120000-0") -> dict[str, Any]:
     """What a state machine notes of a failure."""
     return {"class": failure, "training_job": training_job}

@@ -48,6 +48,16 @@ def test_scenario(runs: Cloud, index: int) -> None:
         assert released(runs.history(scenario["job"], name)) == scenario["releases"]
 
 
+def test_a_run_that_a_console_names_ends_at_once_and_says_how_it_is_named(runs: Cloud) -> None:
+    job, name = SCENARIOS[0]["job"], "8d3f2c1e-9a47-4b7e-8f0a-6f1f0c2d3e4f"
+    runs.start(job, name)
+    execution = runs.ended(job, name)
+    assert (execution["status"], execution["error"]) == ("FAILED", "Sagefit.name")
+    assert f"{job}-<yymmdd>-<hhmmss>" in execution["cause"]
+    assert runs.training_jobs(name) == []
+    assert f"failed: Sagefit.name: {execution['cause']}" in runs.sagefit("runs", runs.job(job)).out.splitlines()
+
+
 def released(history: list[dict[str, Any]]) -> list[str]:
     """The attempts whose warm instances a run gave back, and whether the call succeeded or failed."""
     found, state = [], ""

@@ -33,10 +33,12 @@ def walk(definition: dict[str, Any], run: str, call: Call, *, steps: int = 20_00
         kind = state["Type"]
         if kind == "Succeed":
             return "SUCCEEDED", data
+        if kind == "Fail" and "ErrorPath" not in state:
+            return "FAILED", (state["Error"], state["Cause"])
         if kind == "Fail":
             return "FAILED", (_value(state["ErrorPath"], data, context), _value(state["CausePath"], data, context))
         if kind == "Choice":
-            name = next((rule["Next"] for rule in state["Choices"] if _holds(rule, data)), state["Default"])
+            name = next((rule["Next"] for rule in state["Choices"] if _holds(rule, data, context)), state["Default"])
             continue
         try:
             data = _after(state, data, context, call)
@@ -111,13 +113,13 @@ def _put(data: Any, path: str | None, value: Any) -> Any:
     return changed
 
 
-def _holds(rule: dict[str, Any], data: Any) -> bool:
+def _holds(rule: dict[str, Any], data: Any, context: Any) -> bool:
     if "And" in rule:
-        return all(_holds(part, data) for part in rule["And"])
+        return all(_holds(part, data, context) for part in rule["And"])
     if "Not" in rule:
-        return not _holds(rule["Not"], data)
+        return not _holds(rule["Not"], data, context)
     try:
-        value = _look(data, rule["Variable"])
+        value = _value(rule["Variable"], data, context)
     except KeyError:
         assert "IsPresent" in rule, f"{rule['Variable']} is absent, which would end the run"
         return rule["IsPresent"] is False

@@ -62,7 +62,7 @@ run "every_transition_has_a_target" {
     error_message = "every other state goes on"
   }
   assert {
-    condition = length(setsubtract(keys(output.definition.States), flatten(["begin", [
+    condition = length(setsubtract(keys(output.definition.States), flatten(["named", [
       for name, state in output.definition.States : compact(concat(
         [try(state.Next, ""), try(state.Default, "")],
         try([for rule in state.Choices : rule.Next], []),
@@ -81,7 +81,13 @@ run "a_run_starts_with_the_first_attempt" {
   command = plan
 
   assert {
-    condition     = output.definition.StartAt == "begin" && output.definition.States.begin.Next == "first: submit"
+    condition = jsonencode(output.definition.States.named.Choices) == jsonencode([
+      { Next = "begin", StringMatches = "${var.name}-*-*", Variable = "$$.Execution.Name" },
+    ])
+    error_message = "only a run with a name of this job begins"
+  }
+  assert {
+    condition     = output.definition.StartAt == "named" && output.definition.States.begin.Next == "first: submit"
     error_message = "begin leads to the first attempt"
   }
   assert {
@@ -735,6 +741,10 @@ run "a_schedule_starts_runs" {
   assert {
     condition     = strcontains(aws_scheduler_schedule.this[0].target[0].input, "digits-<aws.scheduler.execution-id>")
     error_message = "the keyword stands there unescaped"
+  }
+  assert {
+    condition     = output.definition.States.named.Choices[*].StringMatches == ["digits-*-*", "digits-*"]
+    error_message = "a run with a name of the schedule begins too"
   }
   assert {
     condition     = aws_scheduler_schedule.this[0].schedule_expression_timezone == "Europe/Berlin" && aws_scheduler_schedule.this[0].state == "ENABLED"

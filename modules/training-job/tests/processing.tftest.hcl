@@ -130,7 +130,7 @@ run "a_run_goes_through_the_steps_to_the_first_attempt" {
     error_message = "steps come one after another, and then the first attempt"
   }
   assert {
-    condition = length(setsubtract(keys(output.definition.States), flatten(["begin", [
+    condition = length(setsubtract(keys(output.definition.States), flatten(["named", [
       for name, state in output.definition.States : compact(concat(
         [try(state.Next, ""), try(state.Default, "")],
         try([for rule in state.Choices : rule.Next], []),

@@ -143,9 +143,9 @@ def _strange(states: dict[str, Any], order: list[str], steps: list[str]) -> Iter
 
 
 _SHARED = (
-    "begin", "completed", "done", "refusal", "refusal with cause", "refusal without cause", "classify refusal",
-    "stopped", "stopped while pending", "classify", "no reason", "patience", "note", "settle", "pause", "failed",
-    "again", "route", *tuning.STATES, *processing.STATES,
+    "named", "misnamed", "begin", "completed", "done", "refusal", "refusal with cause", "refusal without cause",
+    "classify refusal", "stopped", "stopped while pending", "classify", "no reason", "patience", "note", "settle",
+    "pause", "failed", "again", "route", *tuning.STATES, *processing.STATES,
 )  # fmt: skip
 
 

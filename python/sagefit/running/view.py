@@ -188,7 +188,9 @@ def results(record: RunRecord) -> list[str]:
         lines.append(f"model: {empty}{last.model}")
     if record.is_over and not record.succeeded and record.error:
         truth = f", which was {last.outcome}" if last and last.routed_by else ""
-        told = next((job.evidence for job in (last, *reversed(record.steps)) if job and job.evidence), "")
+        told = next((job.evidence for job in (last, *reversed(record.steps)) if job and job.evidence), None)
+        if told is None:  # nothing was started: what Step Functions says, unless these are the machine's own notes
+            told = "" if last or record.cause.startswith("{") else record.cause
         lines.append(f"failed: {record.error}{truth}" + (f": {told}" if told else ""))
     return lines
 

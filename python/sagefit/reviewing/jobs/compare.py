@@ -207,5 +207,5 @@ def _machine_changes(before: Definition | None, after: Definition) -> int:
     return sum(
         before.shared.get(state) != after.shared.get(state)
         for state in {*before.shared, *after.shared}
-        if state.partition(": ")[0] not in names and state not in ("again", "route", "begin")
+        if state.partition(": ")[0] not in names and state not in ("again", "route", "named", "misnamed", "begin")
     )
