@@ -573,6 +573,21 @@ def test_the_apply_role_uses_a_key_of_the_team_s_own_where_it_is_named(roles: Ro
     assert "platform_key_arns: ARNs of keys" in roles.refusal(platform_key_arns=["alias/mine"])
 
 
+@pytest.mark.parametrize(
+    ("region", "partition", "domain"),
+    [("cn-north-1", "aws-cn", "amazonaws.com.cn"), ("us-gov-west-1", "aws-us-gov", "amazonaws.com")],
+)
+def test_the_roles_are_of_the_partition_of_their_region(roles: Roles, region: str, partition: str, domain: str) -> None:
+    key = KEY.replace("arn:aws:", f"arn:{partition}:").replace(REGION, region)
+    state = {"bucket": "my-state", "kms_key_arn": key}
+    planned = roles.plan(region=region, state=state, platform_key_arns=[key], boundary_role_arns=[])
+    texts = json.dumps([value for value in planned.values() if value])
+    assert set(re.findall(r"arn:(aws[a-z-]*):", texts)) == {partition}
+    services = set(re.findall(rf"(\w+)\.{region}\.{re.escape(domain)}\\", texts))
+    assert services == {"s3", "scheduler", "ecr"}
+    assert allows(policy(planned, "plan"), Call("kms:Decrypt", key, {"kms:ViaService": f"s3.{region}.{domain}"}))
+
+
 def test_a_boundary_of_one_s_own_takes_the_place_of_the_one_that_is_made(gitlab: dict[str, Any]) -> None:
     role = f"arn:aws:iam::{ACCOUNT}:role/sagefit-dev-digits"
     assert not allows(policy(gitlab, "apply"), Call("iam:CreateRole", role))

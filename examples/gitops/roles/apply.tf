@@ -239,7 +239,7 @@ locals {
         Resource = keys.resource
         Condition = {
           StringEquals = merge(keys.condition, {
-            "kms:ViaService" = ["s3.${var.region}.amazonaws.com", "scheduler.${var.region}.amazonaws.com"]
+            "kms:ViaService" = ["s3.${local._via}", "scheduler.${local._via}"]
           })
         }
       },
@@ -249,7 +249,7 @@ locals {
         Action   = "kms:CreateGrant"
         Resource = keys.resource
         Condition = {
-          StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${var.region}.amazonaws.com" })
+          StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${local._via}" })
           Bool         = { "kms:GrantIsForAWSResource" = "true" }
         }
       },
@@ -258,7 +258,7 @@ locals {
         Effect    = "Allow"
         Action    = "kms:RetireGrant"
         Resource  = keys.resource
-        Condition = { StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${var.region}.amazonaws.com" }) }
+        Condition = { StringEquals = merge(keys.condition, { "kms:ViaService" = "ecr.${local._via}" }) }
       },
     ]
   ])

@@ -6,9 +6,11 @@ provider "aws" {
 }
 
 locals {
-  _partition = "aws"
+  _partition = startswith(var.region, "cn-") ? "aws-cn" : startswith(var.region, "us-gov-") ? "aws-us-gov" : "aws"
   _arn       = "arn:${local._partition}"
   _here      = "${var.region}:${var.account_id}"
+  # kms:ViaService has the domain of the partition, and principals of services have not.
+  _via = "${var.region}.${local._partition == "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com"}"
 
   _hosts = {
     github = { issuer = "token.actions.githubusercontent.com", audience = "sts.amazonaws.com" }

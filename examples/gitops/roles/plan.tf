@@ -134,7 +134,7 @@ locals {
     Effect    = "Allow"
     Action    = ["kms:Decrypt", "kms:GenerateDataKey"]
     Resource  = var.state.kms_key_arn
-    Condition = { StringEquals = { "kms:ViaService" = "s3.${var.region}.amazonaws.com" } }
+    Condition = { StringEquals = { "kms:ViaService" = "s3.${local._via}" } }
   }]
 
   # Whatever else the role is ever given: a plan runs what is in the pull request, and must not see data or secrets.

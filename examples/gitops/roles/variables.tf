@@ -46,8 +46,8 @@ variable "boundary_role_arns" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for arn in var.boundary_role_arns : can(regex("^arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", arn))])
-    error_message = "boundary_role_arns: ARNs of roles (arn:aws:iam::ACCOUNT:role/NAME), no patterns. Write each out."
+    condition     = alltrue([for arn in var.boundary_role_arns : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$", arn))])
+    error_message = "boundary_role_arns: ARNs of roles (arn:PARTITION:iam::ACCOUNT:role/NAME), no patterns. Write each out."
   }
 }
 
@@ -130,8 +130,8 @@ variable "platform_key_arns" {
   nullable    = false
 
   validation {
-    condition     = alltrue([for arn in var.platform_key_arns : can(regex("^arn:aws:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", arn))])
-    error_message = "platform_key_arns: ARNs of keys (arn:aws:kms:REGION:ACCOUNT:key/ID), not of aliases. Correct them."
+    condition     = alltrue([for arn in var.platform_key_arns : can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", arn))])
+    error_message = "platform_key_arns: ARNs of keys (arn:PARTITION:kms:REGION:ACCOUNT:key/ID), not of aliases. Correct them."
   }
 }
 
