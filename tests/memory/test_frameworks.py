@@ -429,3 +429,21 @@ def test_a_change_is_advised_in_the_words_of_the_script(tmp_path: Path) -> None:
         "hyperparameters.use_gradient_checkpointing: true",
     ):
         assert text in texts
+
+
+@pytest.mark.parametrize("memory", [{**LLAMA, "stack": "plain-torch"}, RESNET, SDXL])
+def test_a_precision_and_an_optimizer_that_nothing_names_are_assumptions(
+    tmp_path: Path, memory: dict[str, Any]
+) -> None:
+    silent = workload_of(tmp_path, memory, {"batch_size": 4})
+    assert (silent.precision, silent.optimizer) == ("fp32", "adamw")
+    assert has(silent, "no precision is given", "fp32")
+    assert has(silent, "no optimizer is given", "adamw")
+    given = workload_of(tmp_path, {**memory, "precision": "fp32"}, {"batch_size": 4, "optimizer": "adamw"})
+    assert given.precision == silent.precision
+    assert not has(given, "no precision is given")
+    assert not has(given, "no optimizer is given")
+
+
+def test_trees_have_no_precision(tmp_path: Path) -> None:
+    assert not has(workload_of(tmp_path, TABLE, {}), "no precision is given")

@@ -15,6 +15,7 @@ from planning.test_attempts import jobs
 from sagefit.job import Job
 from sagefit.memory import Workload
 from sagefit.planning import JobPlan
+from sagefit.planning.changes import changes_of
 from sagefit.planning.choose import choose
 from sagefit.planning.frontier import CHANGING, KEEPING, MOST, WORTH, ways
 from sagefit.planning.market import choices
@@ -68,6 +69,35 @@ def test_a_job_that_does_not_fit_is_told_its_cheapest_ways() -> None:
         ("ml.g6e.xlarge", True, 2.61, f"{BASE}; {anywhere}"),
         ("ml.g6.xlarge", False, 1.127, f"memory.method: qlora; {SMALLER}; {anywhere}"),
     ]
+
+
+def test_what_only_describes_the_script_is_told_apart() -> None:
+    written = {"micro_batch": 4, "accumulation": 4, "gradient_checkpointing": False}
+    by_the_block = auto_job({"memory": yaml.safe_load(LLAMA) | written, "hyperparameters": {}})
+    by_knobs = auto_job(
+        {"memory": yaml.safe_load(LLAMA), "hyperparameters": {**BATCH, "gradient_checkpointing": False}}
+    )
+    told = {
+        (change.kind, job is by_the_block): change.described
+        for job in (by_the_block, by_knobs)
+        for change in changes_of(job, JobPlan(job).workload())
+    }
+    assert (told["batch", True], told["batch", False]) == (True, False)
+    assert (told["checkpointing", True], told["checkpointing", False]) == (True, False)
+    assert {kind for (kind, _), described in told.items() if described} >= {"method", "sharding", "stack"}
+    assert not any(described for (kind, _), described in told.items() if kind in ("type", "instances", "model"))
+
+
+def test_the_page_says_that_the_script_has_to_change_too() -> None:
+    def told(job: Job) -> bool:
+        lines = [str(part) for part in page(size_job(JobPlan(job), REGION))]
+        return any("make the same change in the script" in line for line in lines)
+
+    assert told(llama("auto"))  # memory.method: qlora
+    resnet = {"model": "resnet50", "precision": "bf16-mixed", "optimizer": "sgd"}
+    dear = auto_job({"memory": resnet, "hyperparameters": BATCH, "resources.instance_type": "ml.g6e.4xlarge"})
+    assert [way.text for way in size_job(JobPlan(dear), REGION).cheaper] == ["resources.instance_type: auto"]
+    assert not told(dear)
 
 
 def test_states_of_8_bits_are_nearly_the_same() -> None:

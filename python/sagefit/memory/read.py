@@ -12,7 +12,17 @@ from typing import Any, Literal
 
 from sagefit.job import Job
 from sagefit.job.key import dotted
-from sagefit.job.memory_model import Checkpointing, Knob, Loader, Memory, Objective, Precision, Step, TabularModel
+from sagefit.job.memory_model import (
+    Checkpointing,
+    Knob,
+    Loader,
+    Memory,
+    Objective,
+    Optimizer,
+    Precision,
+    Step,
+    TabularModel,
+)
 from sagefit.job.memory_rules import method_problems, objective_problems, sharing_problems
 from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS, STEPS
 from sagefit.job.problem import Problem
@@ -89,11 +99,11 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     length = _length(reader, told, memory, resolved)
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
-    if batch is None and isinstance(model, Transformer | Vision | Diffusion):
+    if batch is None and isinstance(model, _OF_STEPS):
         reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
-    precision = _precision(reader, told)
+    precision = _precision(reader, told, model)
     attention = reader.choice("attention", memory.attention, ATTENTIONS) or "sdpa"
     if attention == "flash" and precision == "fp32":
         reader.problems.append(_flash_in_fp32(reader))
@@ -113,8 +123,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         lora_targets=memory.lora_targets if method == "full" else told.get("lora_targets"),
         lokr=_lokr(reader, memory, model),
         precision=precision,
-        optimizer=_or_told(reader, told, "optimizer", reader.choice("optimizer", memory.optimizer, OPTIMIZERS))
-        or "adamw",
+        optimizer=_optimizer(reader, told, model),
         step=_step(reader, told),
         torch=software.torch(reader.job),
         micro_batch=batch or 1,
@@ -151,6 +160,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     )
 
 
+_OF_STEPS = (Transformer, Vision, Diffusion)
 _TRAINER = ("hf-trainer", "hf-liger", "ms-swift")
 
 
@@ -191,14 +201,24 @@ def _or_told(reader: Reader, told: Told, knob: Knob, value: Any) -> Any:
     return value
 
 
-def _precision(reader: Reader, told: Told) -> Precision:
-    precision: Precision = _or_told(reader, told, "precision", reader.precision(reader.memory.precision))
+def _optimizer(reader: Reader, told: Told, model: object) -> Optimizer:
+    named = _or_told(reader, told, "optimizer", reader.choice("optimizer", reader.memory.optimizer, OPTIMIZERS))
+    if named is None and isinstance(model, _OF_STEPS) and told.get("stack") not in _TRAINER:
+        reader.notes.append("no optimizer is given, in memory.optimizer or as a hyperparameter; taken as adamw")
+    return named or "adamw"
+
+
+def _precision(reader: Reader, told: Told, model: object) -> Precision:
+    given = _or_told(reader, told, "precision", reader.precision(reader.memory.precision))
+    precision: Precision = given or "fp32"
     place = told.place("weights")
     if place and reader.memory.precision is None and precision != "fp16-mixed":
         told.notes.append(
             f"{dotted(place)} loads the model in 16 bits, and so it is trained: precision is taken as bf16"
         )
         return "bf16"
+    if given is None and isinstance(model, _OF_STEPS):
+        reader.notes.append("no precision is given, in memory.precision or as a hyperparameter; taken as fp32")
     return precision
 
 

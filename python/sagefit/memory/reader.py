@@ -78,7 +78,7 @@ class Reader:
         return self._pick(knob, written, lambda name, raw: self._known(table, name, raw, knob), alike)
 
     def precision(self, written: Any) -> Any:
-        """Precision, which Hugging Face spreads over two flags."""
+        """Precision, which Hugging Face spreads over two flags; None where nothing says it."""
 
         def parse(name: str, raw: object) -> Any:
             flags = {kind: flag(self._value(kind)) for kind in ("bf16", "fp16")}
@@ -99,7 +99,7 @@ class Reader:
                 ("bf16-mixed", "fp16-mixed"),
                 ("bf16", "fp16-mixed"),
             )  # which does not say of which 16 bits
-        return self._pick("precision", written, parse, alike) or "fp32"
+        return self._pick("precision", written, parse, alike)
 
     def source(self, knob: Knob) -> Key:
         """Where the number of ``knob`` stands: among the hyperparameters, else in the memory block."""

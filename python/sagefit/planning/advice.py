@@ -12,7 +12,7 @@ from sagefit.job import Job
 from sagefit.memory import Tabular, Workload, predict
 from sagefit.paths import display
 from sagefit.planning.candidate import MOST_INSTANCES
-from sagefit.planning.changes import ELSEWHERE, Change, changes_of
+from sagefit.planning.changes import ELSEWHERE, Change, changes_of, to_do_in_the_script
 from sagefit.planning.choose import Candidate
 from sagefit.planning.market import cheapest
 
@@ -148,12 +148,14 @@ def does_not_fit(job: Job, workload: Workload, found: Sequence[Candidate]) -> Sa
     where = f"{display(job.path)}: resources.instance_type"
     why = f"; nearest is {near.instance_type}, {near.verdict} ({near.reason})" if near else ""
     why = why if found else f"; {none_so_large(workload)}"
-    lines = [advice.text for advice in advise(job, workload, found)]
+    helpful = advise(job, workload, found)
     remedies = (
-        ["what would make it fit:", *(f"  {line}" for line in lines)]
-        if lines
+        ["what would make it fit:", *(f"  {advice.text}" for advice in helpful)]
+        if helpful
         else [nothing_helps(job, workload, found)]
     )
+    if too := to_do_in_the_script(change for advice in helpful for change in advice.changes):
+        remedies.append(too)
     if near and near.verdict == "RISKY" and near.allowed and not near.too_few_gpus:
         remedies.append(f"or memory.accept_risky: true, to run it on {near.instance_type} all the same")
     return SagefitError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,12 +32,23 @@ _BLOCKS = {"workers": "loader", "prefetch": "loader", "in_memory": "dataset"}
 
 @dataclass(frozen=True)
 class Change:
-    """A change to the job: its kind, how to write it, and the workload fields and instance count that it sets."""
+    """A change to the job: its kind, how to write it, and the workload fields and instance count that it sets.
+
+    ``described`` says that the memory block alone changes: it tells what the script does, and the script must do it.
+    """
 
     kind: str
     text: str
     workload: Mapping[str, Any]
     instance_count: int | None = None
+    described: bool = False
+
+
+def to_do_in_the_script(changes: Iterable[Change]) -> str:
+    """What to say below changes of which some only describe the script; empty where none does."""
+    if not any(change.described for change in changes):
+        return ""
+    return "what changes below memory: only tells what the script does: make the same change in the script"
 
 
 def changes_of(job: Job, now: Workload) -> Iterator[Change]:
@@ -59,35 +70,33 @@ def _changes(job: Job, now: Workload) -> Iterator[Change]:
         yield from _methods(now)
         yield from _sharding(job, now)
     if isinstance(now.model, Transformer) and now.sequence_length > 1:
-        text = _written(job, "sequence_length", now.sequence_length // 2)
-        yield Change("length", text, {"sequence_length": now.sequence_length // 2})
+        yield _of_knobs(job, "length", {"sequence_length": now.sequence_length // 2})
     for name, model in smaller(now.model):
         yield Change("model", f"a smaller model, memory.model: {name}, and the same in the script", {"model": model})
     if now.workers:
-        yield Change("workers", _written(job, "workers", 0), {"workers": 0})
+        yield _of_knobs(job, "workers", {"workers": 0})
     if now.dataset_in_memory and not isinstance(now.model, Tabular):
-        yield Change("dataset", _written(job, "in_memory", False), {"dataset_in_memory": False})
+        yield _of_knobs(job, "dataset", {"in_memory": False})
     if job.resources.instance_type != "auto":
         yield from _instances(job, now)
 
 
 def _of_a_step(job: Job, now: Workload) -> Iterator[Change]:
     for micro in _smaller(now.micro_batch):
-        steps = now.accumulation * (now.micro_batch // micro)
-        text = f"{_written(job, 'micro_batch', micro)} with {_written(job, 'accumulation', steps)}"
-        yield Change("batch", text, {"micro_batch": micro, "accumulation": steps})
+        yield _of_knobs(
+            job, "batch", {"micro_batch": micro, "accumulation": now.accumulation * (now.micro_batch // micro)}
+        )
     if not now.gradient_checkpointing:
-        text = _written(job, "gradient_checkpointing", True)
-        yield Change("checkpointing", text, {"gradient_checkpointing": True})
+        yield _of_knobs(job, "checkpointing", {"gradient_checkpointing": True})
     if now.precision == "fp32":
-        yield Change("precision", _written(job, "precision", "bf16-mixed"), {"precision": "bf16-mixed"})
+        yield _of_knobs(job, "precision", {"precision": "bf16-mixed"})
     if now.optimizer in ("adamw", "adamw-kahan", "lion", "sgd-momentum"):
-        yield Change("optimizer", _written(job, "optimizer", "adamw-8bit"), {"optimizer": "adamw-8bit"})
+        yield _of_knobs(job, "optimizer", {"optimizer": "adamw-8bit"})
 
 
 def _of_transformers(job: Job, now: Workload) -> Iterator[Change]:
     if now.attention != "flash" and now.precision != "fp32":
-        yield Change("attention", _written(job, "attention", "flash"), {"attention": "flash"})
+        yield _of_knobs(job, "attention", {"attention": "flash"})
     if now.method == "lora" and now.base_dtype == "default" and now.precision != "fp32":
         text = "memory.base_dtype: 16-bit, and torch_dtype=torch.bfloat16 where the script loads the model"
         yield Change("base", text, {"base_dtype": "16-bit"})
@@ -98,7 +107,7 @@ def _of_transformers(job: Job, now: Workload) -> Iterator[Change]:
         text = "memory.sampler: vllm-sleeping, and vllm_enable_sleep_mode in the script"
         yield Change("sampler", text, {"sampler": "vllm-sleeping"})
     if now.stack == "hf-trainer" and now.objective == "supervised":
-        yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"})
+        yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"}, described=True)
 
 
 def _methods(now: Workload) -> Iterator[Change]:
@@ -107,7 +116,7 @@ def _methods(now: Workload) -> Iterator[Change]:
         if method != "qlora" or quantizes:
             # The model with its adapters switched off is the reference.
             without = {"reference": False} if now.reference else {}
-            yield Change("method", f"memory.method: {method}", {"method": method, **without})
+            yield Change("method", f"memory.method: {method}", {"method": method, **without}, described=True)
 
 
 def _instances(job: Job, now: Workload) -> Iterator[Change]:
@@ -136,9 +145,19 @@ def _sharding(job: Job, now: Workload) -> Iterator[Change]:
             over = f" with resources.instance_count: {count}" if count > job.resources.instance_count else ""
             over += " and without memory.world_size" if now.world_size else ""
             kind = now.sharding if now.stage == 3 else "zero3"
-            yield Change("sharding", f"memory.sharding: {kind}{over}", {"sharding": kind, "world_size": None}, count)
+            shards = {"sharding": kind, "world_size": None}
+            # A change of the number of hosts alone is none of the script's.
+            yield Change("sharding", f"memory.sharding: {kind}{over}", shards, count, described=kind != now.sharding)
     if now.sharding != "none" and now.cpu_offload == "none":
-        yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"})
+        yield Change("offload", "memory.cpu_offload: optimizer", {"cpu_offload": "optimizer"}, described=True)
+
+
+def _of_knobs(job: Job, kind: str, knobs: Mapping[Knob, Hyperparameter]) -> Change:
+    """A change of what hyperparameters of the job may set."""
+    fields = {knob: field for field, knob in _KNOBS.items()}
+    text = " with ".join(_written(job, knob, value) for knob, value in knobs.items())
+    described = any(_hyperparameter(job, knob, value)[0] is None for knob, value in knobs.items())
+    return Change(kind, text, {fields.get(knob, knob): value for knob, value in knobs.items()}, described=described)
 
 
 def _written(job: Job, knob: Knob, value: Hyperparameter) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -27,6 +28,7 @@ from sagefit.memory.bounds import Bound, Evidence
 from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
+from sagefit.planning.changes import to_do_in_the_script
 from sagefit.planning.frontier import Way
 from sagefit.planning.planned import STOP_SECONDS
 from sagefit.size.bars import bar
@@ -72,6 +74,9 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
     if sizing.cheaper:
         yield Text("\nfor less:" if sizing.chosen else "\nthe cheapest ways that fit:")
         yield from (Text(f"  {_way(way)}") for way in sizing.cheaper)
+    told = [*(advice.changes for advice in sizing.advice), *(way.changes for way in sizing.cheaper)]
+    if too := to_do_in_the_script(chain.from_iterable(told)):
+        yield Text(too, style="dim")
     if found := sizing.remarks:
         yield Text("\nlook again at:")
         yield from (Text(f"  {row}".replace("\n", "\n  ")) for row in sizing.job.told(found))
