@@ -21,6 +21,7 @@ from sagefit.paths import ROOT, home
 
 PACKAGES = ROOT / "python"
 ALL, EACH = 92, 80  # percent of lines
+_WHOLE = ("-n", "auto", "--dist", "loadgroup", "--level", "full", "--provider", "started")  # as make test-full
 # They look at the interpreter itself: its memory, its modules, what measures it.
 LEFT_OUT = (
     "tests/launcher/test_launcher_failures.py::test_output_that_is_no_text_does_no_harm",
@@ -105,9 +106,7 @@ def main(arguments: list[str]) -> int:
     (folder / "data").mkdir()
     deselect = [f"--deselect={name}" for name in LEFT_OUT]
     tests = [str(make_interpreter(folder / "python", settings)), "-m", "pytest", "-p", "no:cov", *deselect]
-    code = subprocess.run(
-        [*tests, *(arguments or ["-n", "auto", "--dist", "loadgroup", "--level", "full"])], cwd=ROOT, check=False
-    ).returncode
+    code = subprocess.run([*tests, *(arguments or _WHOLE)], cwd=ROOT, check=False).returncode
     coverage = [sys.executable, "-m", "coverage"]
     found = folder / "report.json"
     for command in (["combine", "-q"], ["report", "--sort=cover"], ["json", "-q", "-o", str(found)]):
