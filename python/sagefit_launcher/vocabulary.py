@@ -163,7 +163,8 @@ _NOT_DISK = re.compile(
 _MISSING = _any(
     r"no such file|not found|n[o']t exist|not exist|missing|(?:is|are) empty|empty \S* ?file|nosuch(?:key"
     r"|bucket)|\(404\)",
-    r"no (?:\w+ ){0,3}(?:files?|objects?)\b|(?:cannot|could not|unable to) (?:open|read|find)",
+    r"no (?:\w+ ){0,3}(?:files?|objects?|shards?|samples|images|records|rows|examples)\b",
+    r"(?:cannot|could not|unable to) (?:open|read|find)",
 )
 _INPUT = _any(
     r"/opt/ml/input/data|s3://|\bs3 (?:key|object|prefix|uri|bucket)|sm_channel|(?:head|get)object",
@@ -214,7 +215,8 @@ _DAMAGED = _any(
     r"|check failed)|\bbad crc|\bcrc-?32\b.{0,20}(?:fail|bad|differ|mismatch)",
     rf"\b(?:bad|wrong|invalid) (?:magic|{_FORMATS} (?:file|header|data|signature))\b",
     rf"\b(?:file|data|{_FORMATS})\b.{{0,40}}\b(?:unknown|unrecogni[sz]ed) (?:\w+ )?format\b(?! code)",
-    r"\bformat (?:is |was )?not recogni[sz]ed\b|\b(?:unknown|unrecogni[sz]ed) (?:file|image|audio) format\b",
+    r"\bformat (?:is |was )?not recogni[sz]ed\b|\b(?:unknown|unrecogni[sz]ed) (?:file|image|audio) format\b"
+    r"|\b(?:unknown|unrecogni[sz]ed) format of (?:the )?(?:\w+ )?(?:data|file)\b",
     r"\binvalid (?:file )?header\b(?! value)|\bdoes not start with (?:\w+ ){1,2}(?:id|magic|signature)\b",
     rf"\b{_CANNOT} parse (?!.*(?:argument|option|config|\.ya?ml)).{{0,80}}(?:\bas d?type\b|\b(?:at|in) (?:column|row)\b"
     r"|\bfrom \W?/)|\bunknown token .{1,20} in (?:\w+ )?file\b",
@@ -239,7 +241,8 @@ _VALUES = _any(
     r"\bnum_samples should be a positive\b|\b(?:dataset|data set|data ?loader) (?:is|was) empty\b",
     r"\b(?:inputs?|labels?|targets?|features?|columns?)(?: values?)? (?:is|are) (?:not finite|non-?finite|nan)\b",
     r"\b(?:references?|labels?|annotations?|targets?|masks?|captions?|images?) (?:is |are )?missing for \d",
-    r"\bcannot convert '.{0,80}' to (?:float|int|double|number)\b|\bnumberformatexception: for input string\b",
+    rf"\b{_CANNOT} convert (?:string )?'.{{0,80}}' to (?:an? )?(?:float|int|double|number)\b",
+    r"\b(?:null|missing|nan)s? in \d[\d.]*% of (?:the )?rows\b|\bnumberformatexception: for input string\b",
     r"\bna/nan/inf in\b|\bunseen labels?\b|\blabels? should be (?:int|in|binary|either|non-?negative)\b",
     rf"\b(?:found|contains|loaded|got) (?:0|no|zero) {_EXAMPLES}\b|\bno {_EXAMPLES} (?:were |was )?(?:found|match)",
     r"\bmissing (?:required |expected )?columns?\b|\black(?:s|ing)? (?:the )?(?:required |expected )?columns?\b",
@@ -323,6 +326,7 @@ _OTHERS = tuple(
         (
             rf"\b(?:due to|exceed\w*|reach\w*|over|hit|past|used(?: up)?)\b.{{0,20}}\b{_TIME}"
             rf"|\b{_TIME}\W? (?:\w+ ){{0,6}}(?:exceed|reach|expired|hit|used up|exhausted|elapsed)|\bwalltimereached\b"
+            r"|\bbudget of \d[\d.]* ?(?:s|sec\w*|min\w*|h|hours?) (?:is |was )?(?:used up|exhausted|exceeded|over)\b"
             r"|\blonger than (?:the |its )?(?:max\w*|allowed|permitted) (?:time|duration|runtime)",
             "time",
             "time + over",

@@ -297,7 +297,7 @@ one. Among answers that are equally sure, the first of this list is believed:
 2. a secondary status that ends a job (`MaxRuntimeExceeded`, ...)
 3. what the launcher wrote; `code` is certain only if the name of an exception or a pattern shows it
 4. the failure reason, if it says more than an exit code or "the script failed"
-5. a cloud's notice in the log that it takes the machine back, if a signal ended the script
+5. a cloud's notice in the log that it takes the machine back, if a signal or exit code 75 ended the script
 6. the end of the log, of every host
 7. the kernel's count of the processes that it killed for memory in the container
 8. a kill (exit code 137, -9 or 247)

@@ -252,6 +252,8 @@ def test_a_notice_of_the_cloud_says_why_a_signal_came(notice: str) -> None:
     assert diagnose(log=[*log, "Received SIGTERM"], exit_code=1).failure_class == "spot"
     assert diagnose(log=[*log, "KeyError: 'loss'"], exit_code=1).failure_class == "code"
     assert diagnose(log=log, exit_code=1).failure_class == "code"
+    assert diagnose(log=log, exit_code=75).failure_class == "spot"  # the script left, to be tried again
+    assert diagnose(log=[*log, "KeyError: 'loss'"], exit_code=75).failure_class == "code"
     assert diagnose(log=["GET /latest/meta-data/spot/instance-action: 404"], exit_code=143).failure_class == "stopped"
     asked = 'http://169.254.169.254:80 "GET /latest/meta-data/spot/instance-action HTTP/1.1" 404 None'
     assert diagnose(log=[asked], exit_code=143).failure_class == "stopped"

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sagefit.failures.diagnosis import Diagnosis
-from sagefit_launcher import patterns
+from sagefit_launcher import log_lines, patterns
 from sagefit_launcher.last_words import PassedOver, explains_itself, last_words, last_words_of_all
 from sagefit_launcher.patterns import CREATE_ERROR, REASON, SECONDARY_STATUS, SUMMARY, Match, Pattern
 
@@ -21,6 +21,7 @@ ANY_CODE = "*sagefit: code: *"
 """The launcher's `code` that says no more."""
 TIMED_OUT = 124  # of `timeout` of GNU coreutils
 TERMINATED = (143, -15, 129)  # 128 + SIGTERM, subprocess's way to say it, and 128 + SIGHUP
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 BUS_ERROR = (135, -7)  # 128 + SIGBUS: a page of a file that cannot be had, mostly of /dev/shm
 _LATE = 200  # lines of a log after a notice: two minutes at AWS, half a minute elsewhere
 KILLED = (137, -9, 247)  # 128 + SIGKILL, subprocess's way to say it, and what exit(-9) becomes
@@ -35,7 +36,7 @@ _WORKER_IS_GONE = re.compile(
 )
 # What the machine's own metadata says before it is taken back, as the documentation of AWS, Azure and Google has it.
 _NOTICE = re.compile(
-    r"/spot/instance-action\b.{0,80}\baction\W{1,4}(?:terminate|stop|hibernate)\b"
+    r"\binstance-action\b.{0,80}\baction\W{1,4}(?:terminate|stop|hibernate)\b"
     r"|/spot/(?:instance-action|termination-time) HTTP/[\d.]+\W{1,3}200\b"  # it is not there before
     r"|\bEventType\W{1,4}Preempt\b|/instance/preempted\W{1,4}TRUE\b"
 )
@@ -138,9 +139,13 @@ def service(known: Known) -> Testimony | None:
 
 
 def notice(known: Known) -> Testimony | None:
-    """The cloud, which told the machine that it takes it back, and then ended what ran on it by a signal."""
-    match, _, _ = known.read
-    ended = match.pattern.failure_class == "stopped" if match else known.exit_code in TERMINATED
+    """The cloud, which told the machine that it takes it back, and then ended what ran on it by a signal.
+
+    A script that looks for the notice may leave by itself, and ask to be tried again.
+    """
+    match, said, _ = known.read
+    left = known.exit_code == TRY_AGAIN and not log_lines.is_exception(said)
+    ended = match.pattern.failure_class == "stopped" if match else known.exit_code in TERMINATED or left
     if known.launcher_spoke or not ended:
         return None
     ends = (line for lines in known.hosts for line in reversed(lines[-_LATE:]))
