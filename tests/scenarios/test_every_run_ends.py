@@ -18,6 +18,7 @@ from scenarios.walker import CallError, walk
 
 pytestmark = pytest.mark.xdist_group("scenarios")
 
+RUN = "rich-261121-120000"
 PATIENCE = 8
 OUTCOMES = [outcome["fault"] for outcome in TABLE["outcomes"].values() if "throttle" not in outcome["fault"]]
 OUTCOMES += [{"status": "Completed"}, {"api_error": "ResourceInUse", "message": "it is there already"}]
@@ -111,7 +112,7 @@ def test_every_run_ends(
     definition: dict[str, Any], graph: list[dict[str, int]], outcomes: list[dict[str, Any]]
 ) -> None:
     sagemaker = SageMaker(outcomes)
-    status, said = walk(rewired(definition, graph), "run", sagemaker)
+    status, said = walk(rewired(definition, graph), RUN, sagemaker)
     assert len(sagemaker.created) <= len(graph) * (1 + REPEATS)
     assert sagemaker.requests <= len(graph) * (1 + REPEATS + PATIENCE)
     assert status == "SUCCEEDED" or said[0].removeprefix("Sagefit.") in CLASSES
@@ -122,7 +123,7 @@ def test_the_same_outcome_for_ever_ends_too(definition: dict[str, Any], outcome:
     count = len(attempts_of(definition))
     chain = [dict.fromkeys((name for name in CLASSES if name != "stopped"), 1) for _ in range(count)]
     sagemaker = SageMaker([outcome])
-    status, _ = walk(rewired(definition, chain), "run", sagemaker)
+    status, _ = walk(rewired(definition, chain), RUN, sagemaker)
     ends_well = (
         outcome.get("status") == "Completed" or outcome.get("created") or outcome.get("api_error") == "ResourceInUse"
     )
@@ -153,21 +154,21 @@ def test_nothing_starts_beside_a_job_that_is_out_of_sight(
             return {"TrainingJobArn": request["TrainingJobName"]}
         raise error
 
-    status, (name, record) = walk(rewired(definition, [edges, edges, {}]), "run", sagemaker)
-    assert (status, name, created) == ("FAILED", f"Sagefit.{ends_as}", ["run-0"])
+    status, (name, record) = walk(rewired(definition, [edges, edges, {}]), RUN, sagemaker)
+    assert (status, name, created) == ("FAILED", f"Sagefit.{ends_as}", [f"{RUN}-0"])
     note = json.loads(record)["0"]
-    assert (note["training_job"], note["evidence"]) == ("run-0", ": ".join(error.args))
+    assert (note["training_job"], note["evidence"]) == (f"{RUN}-0", ": ".join(error.args))
 
 
 def test_each_attempt_has_all_its_tries(definition: dict[str, Any]) -> None:
     """An account that is throttled for a while does not use up the patience of the attempts that follow."""
     end = {"status": "Failed", "failure_reason": "AlgorithmError: CUDA out of memory"}
     sagemaker = SageMaker([*[THROTTLED] * PATIENCE, end, *[THROTTLED] * PATIENCE, {"status": "Completed"}])
-    assert walk(rewired(definition, [{"gpu_memory": 1}, {}]), "run", sagemaker)[0] == "SUCCEEDED"
-    assert (sagemaker.requests, sagemaker.created) == (2 * (PATIENCE + 1), ["run-0", "run-1"])
+    assert walk(rewired(definition, [{"gpu_memory": 1}, {}]), RUN, sagemaker)[0] == "SUCCEEDED"
+    assert (sagemaker.requests, sagemaker.created) == (2 * (PATIENCE + 1), [f"{RUN}-0", f"{RUN}-1"])
 
 
 def test_throttling_without_end_is_internal(definition: dict[str, Any]) -> None:
     sagemaker = SageMaker([THROTTLED])
-    assert walk(rewired(definition, [{}]), "run", sagemaker)[1][0] == "Sagefit.internal"
+    assert walk(rewired(definition, [{}]), RUN, sagemaker)[1][0] == "Sagefit.internal"
     assert (sagemaker.requests, sagemaker.created) == (1 + PATIENCE, [])
