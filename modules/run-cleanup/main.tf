@@ -1,7 +1,10 @@
 # A run follows its jobs and is not one with them: where a person stops the run, or its deadline does, its training job
 # goes on and costs money. This small state machine stops it.
 #
-#   event of a run that ended -> look: stop what still runs -> pools: give back what is kept -> again, or done
+#   event of a run that ended -> began -> look: stop what still runs -> pools: give back what is kept -> again, or done
+#
+# A list of SageMaker takes a page of jobs and filters it by name and status then: in an account that has many jobs most
+# pages are empty. So each list is read to its last page, from the newest job on, back to the start of the run.
 locals {
   # Not the start of a job's names, whose runs would start it: an underscore is in none of them.
   name = "${var.context.prefix}_cleanup"
@@ -10,9 +13,10 @@ locals {
     events    = "arn:${var.context.partition}:events:${var.context.region}:${var.context.account_id}:rule/${var.context.prefix}-cleanup"
     machine   = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${local.name}"
     runs      = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:stateMachine:${var.context.prefix}-"
+    ended     = "arn:${var.context.partition}:states:${var.context.region}:${var.context.account_id}:execution:${var.context.prefix}-*:*"
     roles     = "arn:${var.context.partition}:iam::${var.context.account_id}:role/sagefit/"
     sagemaker = "arn:${var.context.partition}:sagemaker:${var.context.region}:${var.context.account_id}"
-    sdk       = "arn:${var.context.partition}:states:::aws-sdk:sagemaker"
+    sdk       = "arn:${var.context.partition}:states:::aws-sdk"
   }
 
   # The kinds of jobs of a run, in the order in which they are stopped: a tuning job makes training jobs.
@@ -21,6 +25,30 @@ locals {
     { api = "TrainingJob", list = "TrainingJobs", summaries = "TrainingJobSummaries", resource = "training-job" },
     { api = "ProcessingJob", list = "ProcessingJobs", summaries = "ProcessingJobSummaries", resource = "processing-job" },
   ]
+
+  # What is listed, with what is done to each job that is found, and where the last page leads.
+  _lists = concat(
+    [
+      for i, kind in local._kinds : merge(kind, {
+        of    = kind.list
+        only  = { StatusEquals = "InProgress" }
+        call  = "stop${kind.api}"
+        acts  = "stop ${kind.list}"
+        noted = "note ${kind.list}"
+        then  = i + 1 < length(local._kinds) ? "list ${local._kinds[min(i + 1, length(local._kinds) - 1)].list}" : "looked"
+      })
+    ],
+    [
+      for kind in local._kinds : merge(kind, {
+        of    = "pools"
+        only  = { WarmPoolStatusEquals = "Available" }
+        call  = "updateTrainingJob"
+        acts  = "release pools"
+        noted = "more pools"
+        then  = "enough"
+      }) if kind.api == "TrainingJob"
+    ],
+  )
 
   # A create that was under way, and instances that are kept once a job has stopped, are seen at a later look.
   _looks = 5
@@ -42,10 +70,10 @@ locals {
       { updateTrainingJob = { "TrainingJobName.$" = "$.name", ResourceConfig = { KeepAlivePeriodInSeconds = 0 } } },
       ) : call => {
       Type           = "Map"
-      ItemsPath      = "$.found.names"
+      ItemsPath      = "$.found.${one([for list in local._lists : list.summaries if list.call == call])}"
       MaxConcurrency = 1
       ItemSelector = {
-        "name.$" = "$$.Map.Item.Value"
+        "name.$" = "$$.Map.Item.Value.${one([for list in local._lists : list.api if list.call == call])}Name"
         "from.$" = "$.from"
         "to.$"   = "$.to"
       }
@@ -67,7 +95,7 @@ locals {
           # One that has ended meanwhile is refused; one that goes on is found again at the next look.
           (call) = {
             Type       = "Task"
-            Resource   = "${local._arn.sdk}:${call}"
+            Resource   = "${local._arn.sdk}:sagemaker:${call}"
             Parameters = parameters
             ResultPath = null
             Catch      = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "${call}: left alone" }]
@@ -82,16 +110,38 @@ locals {
 
   definition = {
     Comment = "Stops the jobs of runs of ${var.context.prefix} that ended without them"
-    StartAt = "begin"
+    StartAt = "began"
     # Looks and the pauses between them, with time for retries.
     TimeoutSeconds = local._looks * var.interval_seconds + 3600
     States = merge(
       {
+        # The event has the start as a number, which no intrinsic makes a time of.
+        began = {
+          Type           = "Task"
+          Resource       = "${local._arn.sdk}:sfn:describeExecution"
+          Parameters     = { "ExecutionArn.$" = "$.execution" }
+          ResultSelector = { "since.$" = "$.StartDate" }
+          ResultPath     = "$.began"
+          Retry          = [for retry in local._retry : merge(retry, { MaxAttempts = 2 })]
+          Catch          = [{ ErrorEquals = ["States.ALL"], ResultPath = null, Next = "not known" }]
+          Next           = "begin"
+        }
+
+        # Of a job that was destroyed meanwhile, or where a policy of the company forbids the question. All jobs of the
+        # account are looked at then, which takes longer and misses none.
+        "not known" = {
+          Type       = "Pass"
+          Result     = { since = "1970-01-01T00:00:00Z" }
+          ResultPath = "$.began"
+          Next       = "begin"
+        }
+
         begin = {
           Type = "Pass"
           Parameters = {
             "run.$"    = "$.run"
             "status.$" = "$.status"
+            "since.$"  = "$.began.since"
             "from.$"   = "States.Format('{}-', $.run)"
             "to.$"     = "States.Format('{}.', $.run)"
             looks      = 0
@@ -104,10 +154,10 @@ locals {
           Parameters = {
             "run.$"    = "$.run"
             "status.$" = "$.status"
+            "since.$"  = "$.since"
             "from.$"   = "$.from"
             "to.$"     = "$.to"
             "looks.$"  = "States.MathAdd($.looks, 1)"
-            found      = { names = [] }
             running    = { names = [] }
           }
           Next = "list ${local._kinds[0].list}"
@@ -128,22 +178,6 @@ locals {
           ]
           Default = "list pools"
         }
-
-        "list pools" = {
-          Type     = "Task"
-          Resource = "${local._arn.sdk}:listTrainingJobs"
-          Parameters = {
-            "NameContains.$"     = "$.from"
-            WarmPoolStatusEquals = "Available"
-            MaxResults           = 100
-          }
-          ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
-          ResultPath     = "$.found"
-          Retry          = local._retry
-          Next           = "release pools"
-        }
-
-        "release pools" = merge(local._each_of_this_run.updateTrainingJob, { Next = "enough" })
 
         enough = {
           Type = "Choice"
@@ -169,34 +203,47 @@ locals {
         done = { Type = "Succeed" }
       },
       merge([
-        for i, kind in local._kinds : {
-          "list ${kind.list}" = {
-            Type     = "Task"
-            Resource = "${local._arn.sdk}:list${kind.list}"
-            Parameters = {
-              "NameContains.$" = "$.from"
-              StatusEquals     = "InProgress"
-              MaxResults       = 100
+        for list in local._lists : merge(
+          # The first page, and those after it.
+          {
+            for state, token in { "list ${list.of}" = {}, "next ${list.of}" = { "NextToken.$" = "$.found.NextToken" } } : state => {
+              Type                                  = "Task"
+              Resource                              = "${local._arn.sdk}:sagemaker:list${list.list}"
+              Parameters = merge(list.only, token, {
+                "NameContains.$"      = "$.from"
+                "CreationTimeAfter.$" = "$.since"
+                SortBy                = "CreationTime"
+                SortOrder             = "Descending"
+                MaxResults            = 100
+              })
+              ResultPath = "$.found"
+              Retry      = local._retry
+              Next       = "any ${list.of}"
             }
-            ResultSelector = { "names.$" = "$.${kind.summaries}[*].${kind.api}Name" }
-            ResultPath     = "$.found"
-            Retry          = local._retry
-            Next           = "stop ${kind.list}"
-          }
-          "stop ${kind.list}" = merge(local._each_of_this_run["stop${kind.api}"], { Next = "any ${kind.list}" })
-          "any ${kind.list}" = {
-            Type    = "Choice"
-            Choices = [{ Variable = "$.found.names[0]", IsPresent = true, Next = "note ${kind.list}" }]
-            Default = i + 1 < length(local._kinds) ? "list ${local._kinds[min(i + 1, length(local._kinds) - 1)].list}" : "looked"
-          }
-          "note ${kind.list}" = {
-            Type       = "Pass"
-            InputPath  = "$.found"
-            ResultPath = "$.running"
-            Next       = i + 1 < length(local._kinds) ? "list ${local._kinds[min(i + 1, length(local._kinds) - 1)].list}" : "looked"
-          }
-        }
+          },
+          {
+            "any ${list.of}" = {
+              Type    = "Choice"
+              Choices = [{ Variable = "$.found.${list.summaries}[0]", IsPresent = true, Next = list.acts }]
+              Default = "more ${list.of}"
+            }
+            (list.acts) = merge(local._each_of_this_run[list.call], { Next = list.noted })
+            "more ${list.of}" = {
+              Type    = "Choice"
+              Choices = [{ Variable = "$.found.NextToken", IsPresent = true, Next = "next ${list.of}" }]
+              Default = list.then
+            }
+          },
+        )
       ]...),
+      {
+        for kind in local._kinds : "note ${kind.list}" => {
+          Type       = "Pass"
+          Parameters = { "names.$" = "$.found.${kind.summaries}[*].${kind.api}Name" }
+          ResultPath = "$.running"
+          Next       = "more ${kind.list}"
+        }
+      },
     )
   }
 
@@ -213,6 +260,14 @@ locals {
           Effect   = "Allow"
           Action   = [for kind in local._kinds : "sagemaker:List${kind.list}"]
           Resource = "*"
+        },
+      ],
+      [
+        {
+          Sid      = "ReadWhenRunsBegan"
+          Effect   = "Allow"
+          Action   = "states:DescribeExecution"
+          Resource = local._arn.ended
         },
       ],
       [
@@ -353,11 +408,12 @@ resource "aws_cloudwatch_event_target" "this" {
 
   input_transformer {
     input_paths = {
-      run    = "$.detail.name"
-      status = "$.detail.status"
+      run       = "$.detail.name"
+      status    = "$.detail.status"
+      execution = "$.detail.executionArn"
     }
     # Written out: jsonencode would turn the < and > of the places into escapes.
-    input_template = "{\"run\": \"<run>\", \"status\": \"<status>\"}"
+    input_template = "{\"run\": \"<run>\", \"status\": \"<status>\", \"execution\": \"<execution>\"}"
   }
 
   depends_on = [aws_iam_role_policy.this, aws_sfn_state_machine.cleanup]

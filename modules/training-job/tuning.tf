@@ -102,6 +102,8 @@ locals {
       Next = "done"
     }
 
+    # The newest of ten, and not of one: AWS documents for another list of jobs that a page is filtered by status after
+    # it was taken. Ten with the longest texts stay below the 262,144 bytes that a state may be given.
     trials = merge(local._asks_again, {
       Type     = "Task"
       Resource = "${local._sdk}:listTrainingJobsForHyperParameterTuningJob"
@@ -110,7 +112,7 @@ locals {
         StatusEquals                    = "Failed"
         SortBy                          = "CreationTime"
         SortOrder                       = "Descending"
-        MaxResults                      = 1
+        MaxResults                      = 10
       }
       ResultSelector = { "names.$" = "$.TrainingJobSummaries[*].TrainingJobName" }
       ResultPath     = "$.trials"

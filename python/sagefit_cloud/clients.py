@@ -47,13 +47,25 @@ def for_role(service: str, region: str, role: str) -> Any:
 def for_states(region: str, service: str, state_credentials: Any) -> Any:
     """A client for tasks of a state machine, with the rights of its role.
 
-    They pass parameters on as they are, do their own retries, and their results are JSON: times are text in them.
+    They do their own retries. Names begin with a capital letter in parameters and results, as in all AWS SDK
+    integrations, and results are JSON: times are text in them. SageMaker's calls are judged here, those of other
+    services by the gateway.
+    https://docs.aws.amazon.com/step-functions/latest/dg/supported-services-awssdk.html
     """
-    return _client(service, region, OWNER, state_credentials.role_arn)
+    role = state_credentials.role_arn
+    return _client(service, region, OWNER if service == "sagemaker" else ROLES.of(role), role)
 
 
-def _times_as_text(parsed: dict[str, Any], **_: Any) -> None:
-    parsed.update({name: _as_text(value) for name, value in parsed.items()})
+def _names_of_the_service(params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any]:
+    names = {name[:1].upper() + name[1:]: name for name in model.input_shape.members}
+    return {names.get(name, name): value for name, value in params.items()}
+
+
+def _as_a_result(parsed: dict[str, Any], model: Any, **_: Any) -> None:
+    found = {name: _as_text(value) for name, value in parsed.items()}
+    members = model.output_shape.members if model.output_shape else {}
+    parsed.clear()
+    parsed.update({name[:1].upper() + name[1:] if name in members else name: found[name] for name in found})
 
 
 def _as_text(value: Any) -> Any:
@@ -88,5 +100,6 @@ def _client(service: str, region: str, key: Key, states_role: str = "") -> Any:
             if states_role:
                 events = _clients[name].meta.events
                 events.register("before-parameter-build.sagemaker", authorization.guard(states_role, region))
-                events.register("after-call", _times_as_text)
+                events.register("provide-client-params", _names_of_the_service)
+                events.register("after-call", _as_a_result)
         return _clients[name]

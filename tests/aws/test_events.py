@@ -2,7 +2,11 @@
 
 ``events`` holds AWS's own examples, one a file, with the page each is from and the day it was read. moto judges which
 of them a pattern matches (``moto.events.models.EventPattern``); it is locked already, as the embedded cloud stands on
-it. Patterns here use two of its operators, equality and prefix, and a test refuses any other.
+it. Patterns here use three of its operators, equality, prefix and absence, and a test refuses any other.
+
+Whether a field that says nothing is absent or null is in no page: AWS's example of a training job leaves such fields
+out, and the events that AWS's own MLSpace recorded in 2023 (awslabs/mlspace, the tests of its resource_metadata) have
+``null`` there. So what must be absent may be null as well.
 
 The events of a run have one gap in AWS's pages: their list of fields has neither ``error`` nor ``cause``, while a page
 before it says that an event tells what DescribeExecution answers, which has both. A recorded event of 2022 has neither.
@@ -21,7 +25,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache, partial
@@ -53,8 +57,9 @@ DESCRIBED = {
 }
 UNDOCUMENTED = {"$.detail.cause", "$.detail.error"}
 # What AWS puts between quotes unescaped must hold none: a status is a word, and no quote may be in a name.
-WITHOUT_QUOTES = {"$.detail.name", "$.detail.status"}
+WITHOUT_QUOTES = {"$.detail.executionArn", "$.detail.name", "$.detail.status"}
 MAX_PATTERN, MAX_TARGETS = 2048, 5
+ABSENT = [None, {"exists": False}]
 _PATH, _PLACE = re.compile(r"\$(\.[A-Za-z0-9_-]+)+"), re.compile(r"<([^<>]*)>")
 _RULE, _TARGET = "aws_cloudwatch_event_rule", "aws_cloudwatch_event_target"
 
@@ -62,16 +67,17 @@ _RULE, _TARGET = "aws_cloudwatch_event_rule", "aws_cloudwatch_event_target"
 # --- What each rule must hear, and what not --------------------------------------------------------------------------
 
 MACHINE, ROLE = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine", f"arn:aws:iam::{ACCOUNT}:role"
+TUNING = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:hyper-parameter-tuning-job/search-261128-120000-0"
 UNSUCCESSFUL = ("states-aborted", "states-failed", "states-timed-out")
 OTHER_STATES = ("states-running", "states-succeeded", "states-pending-redrive")
 
 
 @dataclass(frozen=True)
 class Row:
-    """Samples, each with what it says here: of this platform, or of somebody else."""
+    """Samples, each with what it says here: of this platform, or of somebody else. None is a field without a value."""
 
-    hears: tuple[tuple[str, dict[str, str]], ...]
-    ignores: tuple[tuple[str, dict[str, str]], ...]
+    hears: tuple[tuple[str, Mapping[str, str | None]], ...]
+    ignores: tuple[tuple[str, Mapping[str, str | None]], ...]
 
 
 def _states(own: str, others: tuple[str, ...], ends: tuple[str, ...] = UNSUCCESSFUL) -> Row:
@@ -90,20 +96,25 @@ def _states(own: str, others: tuple[str, ...], ends: tuple[str, ...] = UNSUCCESS
 def _attempts(statuses: tuple[str, ...], roles: tuple[str, ...]) -> Row:
     """A rule on training jobs with the roles of a platform."""
 
-    def job(status: str, role: str) -> tuple[str, dict[str, str]]:
+    def job(status: str, role: str, **more: str | None) -> tuple[str, dict[str, str | None]]:
         why = {"FailureReason": "AlgorithmError: exit code: 1"} if status == "Failed" else {}
         return "sagemaker-training-job", {
             "TrainingJobStatus": status,
             "SecondaryStatus": status,
             "RoleArn": f"{ROLE}/{role}",
             **why,
+            **more,
         }
 
     silent = {"Completed", "Failed", "InProgress", "Stopped", "Stopping"} - set(statuses)
     strangers = ("SMRole", "other-execution", "sagefit/other/quickstart", "sagefit-other-execution")
     return Row(
-        hears=tuple(job(status, role) for status in statuses for role in roles),
+        hears=(
+            *(job(status, role) for status in statuses for role in roles),
+            *(job(status, role, TuningJobArn=None) for status in statuses for role in roles),
+        ),
         ignores=(
+            *(job(status, role, TuningJobArn=TUNING) for status in statuses for role in roles),
             *(job(status, role) for status in sorted(silent) for role in roles),
             *(job(status, role) for status in statuses for role in strangers),
             ("sagemaker-processing-job", {"RoleArn": f"{ROLE}/{{prefix}}-execution"}),
@@ -180,11 +191,11 @@ class Rule:
         """What it must hear, and what not."""
         return ROWS_OF.get((self.rule.plan, self.key)) or ROWS[self.key]
 
-    def event(self, sample: str, says: dict[str, str]) -> Event:
+    def event(self, sample: str, says: Mapping[str, str | None]) -> Event:
         """An example of AWS that says something of this platform."""
         event: Event = copy.deepcopy(SAMPLES[sample]["event"])
         places = {"prefix": self.prefix, "platform": self.prefix.removeprefix("sagefit-")}
-        event["detail"] |= {name: text.format(**places) for name, text in says.items()}
+        event["detail"] |= {name: text and text.format(**places) for name, text in says.items()}
         return event
 
     def heard(self) -> list[Event]:
@@ -284,6 +295,11 @@ def problems_of(pattern: dict[str, Any], heard: list[Event]) -> Iterator[str]:
         if not isinstance(wanted, list) or not wanted:
             yield f"{path}: {wanted!r} is no list with something in it"
             continue
+        if wanted == ABSENT:
+            fields = {f"$.detail.{name}" for name in members(*DESCRIBED["sagemaker-training-job"])}
+            if path not in fields:
+                yield f"{path} is in no event, so that it is absent says nothing"
+            continue
         for want in wanted:
             if not isinstance(want, str) and not (isinstance(want, dict) and list(want) == ["prefix"]):
                 yield f"{path}: {want!r} is neither a text nor a prefix"
@@ -306,6 +322,8 @@ def test_a_pattern_names_fields_that_events_have(rule: Rule) -> None:
         ({"detail": {"status": "FAILED"}}, "is no list"),
         ({"detail": {"status": []}}, "is no list"),
         ({"detail": {"status": [{"sufix": "ED"}]}}, "neither a text nor a prefix"),
+        ({"detail": {"status": [{"exists": False}]}}, "neither a text nor a prefix"),
+        ({"detail": {"TuningArn": ABSENT}}, "$.detail.TuningArn is in no event, so that it is absent says nothing"),
         ({"detail": {"status": ["FAILED"] * 230}}, "characters, of 2048"),
     ],
 )
@@ -397,12 +415,12 @@ def test_a_state_machine_is_given_what_its_definition_reads(rule: Rule) -> None:
     if not rule.starts_a_machine:
         return
     kept = [each for each in resources("aws_sfn_state_machine") if each.plan == rule.rule.plan]
-    states = [state for each in kept if "definition" in each.values for state in each.values["definition"]["States"]]
-    first = [each.values["definition"]["States"]["begin"] for each in kept if "begin" in states]
+    definitions = [each.values["definition"]["States"] for each in kept if "definition" in each.values]
+    first = [[states[name]["Parameters"] for name in ("began", "begin")] for states in definitions if "begin" in states]
     for event in rule.heard():
-        sent = json.loads(transformed(rule.template, rule.paths, event))
-        assert sent == {"run": event["detail"]["name"], "status": event["detail"]["status"]}
-        assert all(set(re.findall(r"\$\.(\w+)", json.dumps(state))) == set(sent) for state in first)
+        detail, sent = event["detail"], json.loads(transformed(rule.template, rule.paths, event))
+        assert sent == {"run": detail["name"], "status": detail["status"], "execution": detail["executionArn"]}
+        assert all(set(re.findall(r"\$\.(\w+)", json.dumps(read))) - {"began"} == set(sent) for read in first)
     assert first or not rule.rule.is_whole
 
 

@@ -123,5 +123,5 @@ def test_what_no_single_request_breaks_is_shown_by_a_test(path: dict[str, str], 
 
 
 def test_all_of_them_are_there() -> None:
-    assert len(PATHS) == 8
+    assert len(PATHS) == 9
     assert sum(path["job_file"] != "-" for path in PATHS) == 2

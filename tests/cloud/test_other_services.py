@@ -98,6 +98,31 @@ def training_states(code: str, role: str = ROLE) -> dict[str, Any]:
     }
 
 
+def test_a_state_machine_reads_an_execution_where_its_role_may(aws: Aws) -> None:
+    """Names begin with a capital letter and times are text, as in every AWS SDK integration."""
+    reads: dict[str, Any] = {
+        "read": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::aws-sdk:sfn:describeExecution",
+            "Parameters": {"ExecutionArn.$": "$$.Execution.Id"},
+            "End": True,
+        }
+    }
+    arn, iam = machine(aws, "reads", reads, "read"), aws.client("iam")
+    refused = execute(aws, arn, "refused")
+    assert (refused["status"], refused["error"]) == ("FAILED", "Sfn.SfnException")
+    assert "not authorized to perform: states:DescribeExecution" in refused["cause"]
+    allow = {"Effect": "Allow", "Action": "states:DescribeExecution", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    iam.put_role_policy(RoleName="execution", PolicyName="reads", PolicyDocument=document)
+    try:
+        answer = json.loads(execute(aws, arn, "allowed")["output"])
+    finally:
+        iam.delete_role_policy(RoleName="execution", PolicyName="reads")
+    assert (answer["Name"], answer["Status"]) == ("allowed", "RUNNING")
+    assert answer["StartDate"].endswith("Z")
+
+
 def test_a_state_machine_runs_a_training_job(aws: Aws) -> None:
     aws.put("code/states/train.py", "print('hello')")
     arn = machine(aws, "trains", training_states("s3://bucket-data/code/states/"), "submit")

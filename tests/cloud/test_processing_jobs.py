@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -185,16 +186,18 @@ def test_a_stopped_step_is_stopped(aws: Aws, limit: int) -> None:
 
 @pytest.mark.usefixtures("raw")
 def test_jobs_are_listed_by_name_and_status(aws: Aws) -> None:
+    """A page is filtered after it was taken, so it can be empty and not be the last one."""
     sagemaker = aws.client("sagemaker")
     for number in range(2):
         run(aws, COUNT if number else "raise SystemExit(1)", name=f"listed-{number}")
-    listed = sagemaker.list_processing_jobs(NameContains="listed-", SortBy="Name", SortOrder="Ascending", MaxResults=1)
-    assert [job["ProcessingJobName"] for job in listed["ProcessingJobSummaries"]] == ["listed-0"]
-    rest = sagemaker.list_processing_jobs(
-        NameContains="listed-", SortBy="Name", SortOrder="Ascending", MaxResults=1, NextToken=listed["NextToken"]
-    )
+    since = describe(aws, "listed-0")["CreationTime"] - timedelta(milliseconds=1)
+    asked = {"CreationTimeAfter": since, "SortBy": "Name", "SortOrder": "Ascending", "MaxResults": 1}
+    listed = sagemaker.list_processing_jobs(NameContains="listed-1", **asked)
+    assert listed["ProcessingJobSummaries"] == []
+    rest = sagemaker.list_processing_jobs(NameContains="listed-1", NextToken=listed["NextToken"], **asked)
     assert [job["ProcessingJobName"] for job in rest["ProcessingJobSummaries"]] == ["listed-1"]
-    failed = sagemaker.list_processing_jobs(NameContains="listed-", StatusEquals="Failed")["ProcessingJobSummaries"]
+    assert "NextToken" not in rest
+    failed = sagemaker.list_processing_jobs(StatusEquals="Failed", **asked)["ProcessingJobSummaries"]
     assert [(job["ProcessingJobName"], job["FailureReason"]) for job in failed] == [
         ("listed-0", "AlgorithmError: , exit code: 1")
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -137,6 +138,29 @@ def test_jobs_are_listed_by_name_and_status_in_pages(aws: Aws) -> None:
     assert listed(SortOrder="Descending") == names[::-1]
     assert listed(SortBy="Name") == sorted(names)
     assert listed(StatusEquals="Failed") == ["listed-bad"]
+
+
+def test_a_page_of_a_list_is_filtered_after_it_was_taken(aws: Aws) -> None:
+    """So a page can be empty and not be the last one, as on AWS; times are asked for before."""
+    sagemaker = aws.client("sagemaker")
+    for name in ("paged-mine", "paged-other", "paged-others"):
+        aws.wait(aws.start("pass", TrainingJobName=name))
+    created, short = aws.describe("paged-mine")["CreationTime"], timedelta(milliseconds=1)
+    since = created - short
+    asked = {"CreationTimeAfter": since, "MaxResults": 2, "SortBy": "CreationTime", "SortOrder": "Descending"}
+
+    def names(page: dict[str, Any]) -> list[str]:
+        return [job["TrainingJobName"] for job in page["TrainingJobSummaries"]]
+
+    first = sagemaker.list_training_jobs(NameContains="paged-mine", **asked)
+    assert names(first) == []
+    last = sagemaker.list_training_jobs(NameContains="paged-mine", NextToken=first["NextToken"], **asked)
+    assert (names(last), "NextToken" in last) == (["paged-mine"], False)
+    running = sagemaker.list_training_jobs(StatusEquals="InProgress", **asked)
+    assert (names(running), "NextToken" in running) == ([], True)
+    between = asked | {"CreationTimeBefore": created + short, "MaxResults": 1}
+    alone = sagemaker.list_training_jobs(**between)
+    assert (names(alone), "NextToken" in alone) == (["paged-mine"], False)
 
 
 def test_quota_limits_what_runs_at_once(aws: Aws) -> None:

@@ -187,9 +187,8 @@ def test_names_are_used_once(aws: Aws) -> None:
     with pytest.raises(ClientError, match="already exists"):
         run(aws, request)
     name = request["HyperParameterTuningJobName"]
-    [line] = aws.client("sagemaker").list_hyper_parameter_tuning_jobs(NameContains=name)[
-        "HyperParameterTuningJobSummaries"
-    ]
+    pages = aws.client("sagemaker").get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=name)
+    [line] = pages.build_full_result()["HyperParameterTuningJobSummaries"]
     assert (line["HyperParameterTuningJobName"], line["Strategy"]) == (name, "Random")
 
 

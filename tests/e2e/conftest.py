@@ -20,6 +20,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == "test_teardown.py")
 
 
+#: The first page of a list of SageMaker as it finds a new job: a page is filtered after it was taken.
+NEWEST: dict[str, Any] = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 100}
+
+
 @dataclass
 class World:
     """A running cloud with a platform, and the first run of the quickstart job on it."""

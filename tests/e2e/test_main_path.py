@@ -20,7 +20,7 @@ import yaml
 import sagefit
 from checkout import copy_tree
 from cli_runner import Sagefit
-from e2e.conftest import World
+from e2e.conftest import NEWEST, World
 from job_files import write_job
 from sagefit import toolchain
 from sagefit.paths import ROOT
@@ -307,7 +307,7 @@ def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Pat
     run = world.sagefit("start", scratch).out.strip()
     with world.stopping(run):
         sagemaker = world.client("sagemaker")
-        wait_until(lambda: sagemaker.list_training_jobs(NameContains=run)["TrainingJobSummaries"])
+        wait_until(lambda: sagemaker.list_training_jobs(NameContains=run, **NEWEST)["TrainingJobSummaries"])
 
         (scratch.with_name("src") / "train.py").write_text("print('new code')\n", encoding="utf-8")
         world.sagefit("plan", scratch)
@@ -318,6 +318,19 @@ def test_stop_ends_the_execution_and_the_training_job(world: World, scratch: Pat
         scratch.write_text(yaml.safe_dump(other_role, sort_keys=False), encoding="utf-8")
         world.sagefit("plan", scratch)
         assert f"{run} is in progress" in world.sagefit("apply", scratch, check=4).err
+
+        del other_role["resources"]["role"]
+        other_role["attempts"].append({"name": "larger", "instance_type": "ml.m5.2xlarge", "max_runtime": "3m"})
+        scratch.write_text(yaml.safe_dump(other_role, sort_keys=False), encoding="utf-8")
+        world.sagefit("plan", scratch)
+        assert "applied" in world.sagefit("apply", scratch).err  # what allows more takes nothing
+        other_role["attempts"][1]["instance_type"] = "ml.c5.xlarge"
+        scratch.write_text(yaml.safe_dump(other_role, sort_keys=False), encoding="utf-8")
+        world.sagefit("plan", scratch)
+        refused = world.sagefit("apply", scratch, check=4).err
+        assert f"{run} is in progress" in refused
+        assert "sagemaker:createtrainingjob under other conditions (sagemaker:instancetypes)" in refused
+        assert "the state machine that runs it" in world.sagefit("destroy", scratch, "--yes", check=4).err
 
         assert "stopped" in world.sagefit("stop", run).err  # by its name, though its file is not in jobs/
         assert "is over already" in world.sagefit("stop", run, check=1).err

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import World
+from e2e.conftest import NEWEST, World
 from job_files import write_job
 
 pytestmark = pytest.mark.xdist_group("e2e")
@@ -58,7 +58,8 @@ def take(world: World, seconds: int) -> None:
 
 
 def status(world: World, run: str) -> str:
-    found = world.client("sagemaker").list_processing_jobs(NameContains=f"{run}-p0")["ProcessingJobSummaries"]
+    listed = world.client("sagemaker").list_processing_jobs(NameContains=f"{run}-p0", **NEWEST)
+    found = listed["ProcessingJobSummaries"]
     return str(found[0]["ProcessingJobStatus"]) if found else ""
 
 

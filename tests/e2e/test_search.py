@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import World
+from e2e.conftest import NEWEST, World
 from job_files import write_job
 
 pytestmark = pytest.mark.xdist_group("e2e")
@@ -91,7 +91,7 @@ def test_a_stop_ends_the_search_and_its_trials(world: World, tmp_path: Path) -> 
     run = world.sagefit("start", job).out.strip()
     with world.stopping(run):
         sagemaker, deadline = world.client("sagemaker"), time.monotonic() + 60
-        while not sagemaker.list_training_jobs(NameContains=f"{run}-")["TrainingJobSummaries"]:
+        while not sagemaker.list_training_jobs(NameContains=f"{run}-", **NEWEST)["TrainingJobSummaries"]:
             assert time.monotonic() < deadline
             time.sleep(0.2)
         assert f"{run}-0 is stopping" in world.sagefit("stop", run).err

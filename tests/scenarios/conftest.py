@@ -55,7 +55,7 @@ def faults() -> list[dict[str, Any]]:
         {"match": {"job": f"{job}-{EXPLAINED_AT_LENGTH}-*"}, "outcome": TABLE["outcomes"][name]["fault"]}
         for job, name in (("spotty", "spot"), ("scarce", "capacity"))
     ]
-    at_once = [{"match": {"job": job}, "outcome": {"status": "Completed"}} for job in (*JOBS, "other-pool")]
+    at_once = [{"match": {"job": job}, "outcome": {"status": "Completed"}} for job in (*JOBS, "other-pool", "crowd-*")]
     return [*own, interrupt, *told, *at_once]
 
 
@@ -113,8 +113,9 @@ class Cloud:
 
     def training_jobs(self, name: str) -> list[str]:
         """Names of the training jobs of a run, in the order of their creation."""
-        pages = self.client("sagemaker").get_paginator("list_training_jobs")
-        found = [job for page in pages.paginate(NameContains=f"{name}-") for job in page["TrainingJobSummaries"]]
+        asked = {"NameContains": f"{name}-", "PaginationConfig": {"PageSize": 100}}
+        pages = self.client("sagemaker").get_paginator("list_training_jobs").paginate(**asked)
+        found = [job for page in pages for job in page["TrainingJobSummaries"]]
         return [job["TrainingJobName"] for job in sorted(found, key=lambda job: job["CreationTime"])]
 
     @staticmethod

@@ -62,6 +62,7 @@ locals {
         "ssmmessages:CreateDataChannel",
         "ssmmessages:OpenControlChannel",
         "ssmmessages:OpenDataChannel",
+        "states:DescribeExecution",
         "states:StartExecution",
         "xray:GetSamplingRules",
         "xray:GetSamplingTargets",

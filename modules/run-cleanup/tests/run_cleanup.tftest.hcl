@@ -37,8 +37,8 @@ run "every_end_of_a_run_without_a_model_starts_it" {
     error_message = "its own end starts nothing"
   }
   assert {
-    condition     = one(aws_cloudwatch_event_target.this.input_transformer).input_template == "{\"run\": \"<run>\", \"status\": \"<status>\"}" && aws_cloudwatch_event_target.this.arn == output.state_machine_arn
-    error_message = "it is told the run and how it ended"
+    condition     = one(aws_cloudwatch_event_target.this.input_transformer).input_template == "{\"run\": \"<run>\", \"status\": \"<status>\", \"execution\": \"<execution>\"}" && one(aws_cloudwatch_event_target.this.input_transformer).input_paths["execution"] == "$.detail.executionArn" && aws_cloudwatch_event_target.this.arn == output.state_machine_arn
+    error_message = "it is told the run, how it ended, and where it is read"
   }
 }
 
@@ -69,7 +69,9 @@ run "every_kind_of_job_is_stopped" {
   assert {
     condition = alltrue([
       for kind, api in { TrainingJobs = "TrainingJob", ProcessingJobs = "ProcessingJob", HyperParameterTuningJobs = "HyperParameterTuningJob" } :
-      jsonencode(output.definition.States["list ${kind}"].Parameters) == jsonencode({ "NameContains.$" = "$.from", StatusEquals = "InProgress", MaxResults = 100 })
+      output.definition.States["list ${kind}"].Parameters.StatusEquals == "InProgress"
+      && output.definition.States["any ${kind}"].Choices[0].Next == "stop ${kind}"
+      && output.definition.States["stop ${kind}"].ItemSelector["name.$"] == "$$.Map.Item.Value.${api}Name"
       && jsonencode(output.definition.States["stop ${kind}"].ItemProcessor.States["stop${api}"].Parameters) == jsonencode({ "${api}Name.$" = "$.name" })
     ])
     error_message = "what is in progress is listed and stopped"
@@ -86,6 +88,75 @@ run "every_kind_of_job_is_stopped" {
   assert {
     condition     = output.definition.States.begin.Parameters["from.$"] == "States.Format('{}-', $.run)" && output.definition.States.begin.Parameters["to.$"] == "States.Format('{}.', $.run)"
     error_message = "a hyphen and what follows it, and the sign after the hyphen"
+  }
+}
+
+run "every_list_is_read_to_its_last_page" {
+  command = plan
+
+  assert {
+    condition = alltrue([
+      for of, only in {
+        TrainingJobs             = { StatusEquals = "InProgress" }
+        ProcessingJobs           = { StatusEquals = "InProgress" }
+        HyperParameterTuningJobs = { StatusEquals = "InProgress" }
+        pools                    = { WarmPoolStatusEquals = "Available" }
+        } : alltrue([
+          for state, token in { "list ${of}" = {}, "next ${of}" = { "NextToken.$" = "$.found.NextToken" } } :
+          jsonencode(output.definition.States[state].Parameters) == jsonencode(merge(only, token, {
+            "NameContains.$"      = "$.from"
+            "CreationTimeAfter.$" = "$.since"
+            SortBy                = "CreationTime"
+            SortOrder             = "Descending"
+            MaxResults            = 100
+          })) && output.definition.States[state].Next == "any ${of}" && output.definition.States[state].ResultPath == "$.found"
+          ]) && jsonencode(output.definition.States["more ${of}"].Choices) == jsonencode([
+          { Variable = "$.found.NextToken", IsPresent = true, Next = "next ${of}" },
+      ]) && output.definition.States["any ${of}"].Default == "more ${of}"
+    ])
+    error_message = "a page that is empty is not the last one"
+  }
+  assert {
+    condition = { for of in ["HyperParameterTuningJobs", "TrainingJobs", "ProcessingJobs", "pools"] : of => output.definition.States["more ${of}"].Default } == {
+      HyperParameterTuningJobs = "list TrainingJobs"
+      TrainingJobs             = "list ProcessingJobs"
+      ProcessingJobs           = "looked"
+      pools                    = "enough"
+    }
+    error_message = "only the last page leads on"
+  }
+  assert {
+    condition = alltrue([
+      for acts, then in {
+        "stop TrainingJobs"             = "note TrainingJobs"
+        "stop ProcessingJobs"           = "note ProcessingJobs"
+        "stop HyperParameterTuningJobs" = "note HyperParameterTuningJobs"
+        "release pools"                 = "more pools"
+        "note TrainingJobs"             = "more TrainingJobs"
+        "note ProcessingJobs"           = "more ProcessingJobs"
+        "note HyperParameterTuningJobs" = "more HyperParameterTuningJobs"
+      } : output.definition.States[acts].Next == then
+    ])
+    error_message = "a page with jobs of the run is not the last one either"
+  }
+}
+
+run "lists_reach_back_to_the_start_of_the_run" {
+  command = plan
+
+  assert {
+    condition = output.definition.StartAt == "began" && jsonencode(output.definition.States.began.Parameters) == jsonencode({
+      "ExecutionArn.$" = "$.execution"
+    }) && jsonencode(output.definition.States.began.ResultSelector) == jsonencode({ "since.$" = "$.StartDate" })
+    error_message = "the execution is asked when it began"
+  }
+  assert {
+    condition     = output.definition.States.began.Catch[0].Next == "not known" && output.definition.States["not known"].Result.since == "1970-01-01T00:00:00Z"
+    error_message = "where nobody knows, no job is too old"
+  }
+  assert {
+    condition     = output.definition.States.begin.Parameters["since.$"] == "$.began.since" && output.definition.States.look.Parameters["since.$"] == "$.since"
+    error_message = "every look reaches as far"
   }
 }
 
@@ -134,6 +205,12 @@ run "its_roles_do_nothing_else" {
         Resource = "*"
       },
       {
+        Sid      = "ReadWhenRunsBegan"
+        Effect   = "Allow"
+        Action   = "states:DescribeExecution"
+        Resource = "arn:aws:states:eu-west-1:123456789012:execution:sagefit-test-*:*"
+      },
+      {
         Sid       = "StopHyperParameterTuningJobs"
         Effect    = "Allow"
         Action    = "sagemaker:StopHyperParameterTuningJob"
@@ -165,7 +242,7 @@ run "its_roles_do_nothing_else" {
         }
       },
     ])
-    error_message = "jobs of this platform, and no others"
+    error_message = "jobs and runs of this platform, and no others"
   }
   assert {
     condition = {

@@ -125,6 +125,10 @@ run "its_failure_is_that_of_a_training_job" {
     error_message = "the newest failed training job tells why an attempt failed"
   }
   assert {
+    condition     = output.definition.States.trials.Parameters.SortBy == "CreationTime" && output.definition.States.trials.Parameters.SortOrder == "Descending" && output.definition.States.trials.Parameters.MaxResults == 10
+    error_message = "it is found where the newest training job did not fail, even if a page is filtered after it was taken"
+  }
+  assert {
     condition     = output.definition.States.completed.Parameters["hyperparameters.$"] == "$.job.BestTrainingJob.TunedHyperParameters"
     error_message = "a run that succeeds tells the best hyperparameters"
   }

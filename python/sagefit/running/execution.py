@@ -14,11 +14,14 @@ from sagefit.errors import FAILED, SagefitError
 from sagefit.job import Job, job_names, load_job
 from sagefit.platform import Platform, load_platform
 from sagefit.running.clients import sagemaker, step_functions
+from sagefit.running.lists import created
 from sagefit.running.names import attempt_index, attempt_job
 from sagefit.running.processing import running_steps
 from sagefit.running.records import Run
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
     from mypy_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
@@ -107,16 +110,17 @@ def stop(run: Run) -> list[str]:
     too, may be quicker.
     """
     try:
-        status = step_functions().describe_execution(executionArn=run.arn)["status"]
-        if status != "RUNNING":
-            raise SagefitError(f"{run.name} is over already: {status.lower()}", exit_code=FAILED)
-        running = _running(run)
+        execution = step_functions().describe_execution(executionArn=run.arn)
+        if execution["status"] != "RUNNING":
+            raise SagefitError(f"{run.name} is over already: {execution['status'].lower()}", exit_code=FAILED)
+        began = execution["startDate"]
+        running = _running(run, began)
         step_functions().stop_execution(executionArn=run.arn, error="Sagefit.stopped", cause="stopped by a person")
     except ClientError as error:
         if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
             raise
         raise SagefitError(f"no run {run.name!r}", hint=f"list them: {command('runs', run.job)}") from error
-    running |= _running(run)
+    running |= _running(run, began)
     for name, ask in running.items():
         try:
             ask(name)
@@ -126,36 +130,40 @@ def stop(run: Run) -> list[str]:
     return list(running)
 
 
-def _running(run: Run) -> dict[str, Callable[[str], Any]]:
+def _running(run: Run, began: datetime) -> dict[str, Callable[[str], Any]]:
     """The jobs of a run that are in progress: how each is stopped, by its name.
 
     A tuning job has a query of its own, because it may not have a training job yet.
     """
     client = sagemaker()
     found: dict[str, Callable[[str], Any]] = {
-        name: lambda name: client.stop_processing_job(ProcessingJobName=name) for name in running_steps(run.name)
+        name: lambda name: client.stop_processing_job(ProcessingJobName=name) for name in running_steps(run.name, began)
     }
-    pages = client.get_paginator("list_hyper_parameter_tuning_jobs").paginate(NameContains=f"{run.name}-")
+    pages = client.get_paginator("list_hyper_parameter_tuning_jobs").paginate(
+        NameContains=f"{run.name}-", **created(began)
+    )
     for tuning in [summary for page in pages for summary in page["HyperParameterTuningJobSummaries"]]:
         if tuning["HyperParameterTuningJobStatus"] == "InProgress":
             found[tuning["HyperParameterTuningJobName"]] = lambda name: client.stop_hyper_parameter_tuning_job(
                 HyperParameterTuningJobName=name
             )
-    for summary in training_jobs(run):
+    for summary in training_jobs(run, began):
         name = summary["TrainingJobName"]
         if summary["TrainingJobStatus"] == "InProgress" and attempt_job(name) == name:
             found[name] = lambda name: client.stop_training_job(TrainingJobName=name)
     return found
 
 
-def training_jobs(run: Run) -> list[TrainingJobSummaryTypeDef]:
+def training_jobs(run: Run, began: datetime, ended: datetime | None = None) -> list[TrainingJobSummaryTypeDef]:
     """The training jobs of a run in the order of its attempts: names and statuses.
 
+    ``began`` and ``ended`` are the times of its execution; None while it goes on.
     Their names are <run>-<index>, then <run>-<index>b, <run>-<index>c when the same attempt was tried again. Training
     jobs of a tuning job have the name of the tuning job, which has that form, and a suffix.
     """
-    pages = sagemaker().get_paginator("list_training_jobs").paginate(NameContains=f"{run.name}-")
-    found = [summary for page in pages for summary in page["TrainingJobSummaries"]]
+    pages = sagemaker().get_paginator("list_training_jobs")
+    listed = pages.paginate(NameContains=f"{run.name}-", **created(began, ended))
+    found = [summary for page in listed for summary in page["TrainingJobSummaries"]]
     own = [
         summary
         for summary in found

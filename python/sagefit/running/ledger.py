@@ -45,7 +45,9 @@ def read_run(
     recorded = {int(key): note for key, note in notes.items() if key.isdigit()}
     of_steps = {key: note for key, note in notes.items() if not key.isdigit()}
     attempts = []
-    made = {attempt_job(summary["TrainingJobName"]): summary["TrainingJobName"] for summary in training_jobs(run)}
+    began, ended = execution["startDate"], execution.get("stopDate")
+    listed = [summary["TrainingJobName"] for summary in training_jobs(run, began, ended)]
+    made = {attempt_job(name): name for name in listed}
     for name, training_job in made.items():
         attempts.append((known or {}).get(name) or _read(name, training_job, run.platform.region))
     attempts = [_routed(attempt, recorded.get(attempt.index, {})) for attempt in attempts]
@@ -57,12 +59,12 @@ def read_run(
     return RunRecord(
         run,
         execution["status"],
-        execution["startDate"],
-        execution.get("stopDate"),
+        began,
+        ended,
         _linked(sorted(attempts, key=lambda attempt: attempt.index)),
         execution.get("error", ""),
         execution.get("cause", ""),
-        read_steps(run.name, run.platform.region, of_steps, steps or {}),
+        read_steps(run.name, run.platform.region, of_steps, steps or {}, began, ended),
         _resumes(execution.get("input") or ""),
         answered_at(execution) or datetime.now(timezone.utc),
     )

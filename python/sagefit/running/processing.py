@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 from sagefit.catalog import price
 from sagefit.failures import Diagnosis, decided, diagnose
 from sagefit.running.clients import sagemaker
+from sagefit.running.lists import created
 from sagefit.running.logs import HOSTS, tails
 from sagefit.running.records import StepRecord
 
@@ -19,20 +21,26 @@ LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 _LABEL = "processing "
 
 
-def running_steps(run: str) -> list[str]:
-    """The processing jobs of a run that are in progress, by name."""
-    return [name for name, status in _processing_jobs(run).items() if status == "InProgress"]
+def running_steps(run: str, began: datetime) -> list[str]:
+    """The processing jobs of a run that are in progress, by name; ``began`` is the start of its execution."""
+    return [name for name, status in _processing_jobs(run, began).items() if status == "InProgress"]
 
 
 def read_steps(
-    run: str, region: str, notes: Mapping[str, Mapping[str, Any]], known: Mapping[str, StepRecord]
+    run: str,
+    region: str,
+    notes: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, StepRecord],
+    began: datetime,
+    ended: datetime | None,
 ) -> list[StepRecord]:
     """The steps of a run that were begun, in order.
 
+    ``began`` and ``ended`` are the times of its execution; None while it goes on.
     ``notes`` is what the state machine wrote down of failures, ``p0`` being the first step. ``known`` holds completed
     steps by processing job, which are not asked for again.
     """
-    jobs = _processing_jobs(run)
+    jobs = _processing_jobs(run, began, ended)
     steps = [known.get(name) or _read(name, region) for name in jobs]
     for key, note in notes.items():
         if note.get("training_job") not in jobs:  # refused at creation
@@ -42,10 +50,11 @@ def read_steps(
     return sorted(steps, key=lambda step: step.index)
 
 
-def _processing_jobs(run: str) -> dict[str, str]:
+def _processing_jobs(run: str, began: datetime, ended: datetime | None = None) -> dict[str, str]:
     """Names and statuses of a run's processing jobs: <run>-p<index>, with a letter where AWS lost the one before."""
-    pages = sagemaker().get_paginator("list_processing_jobs").paginate(NameContains=f"{run}-p")
-    listed = [summary for page in pages for summary in page["ProcessingJobSummaries"]]
+    pages = sagemaker().get_paginator("list_processing_jobs")
+    found_in = pages.paginate(NameContains=f"{run}-p", **created(began, ended))
+    listed = [summary for page in found_in for summary in page["ProcessingJobSummaries"]]
     found = {summary["ProcessingJobName"]: str(summary["ProcessingJobStatus"]) for summary in listed}
     return {name: found[name] for name in sorted(found) if re.fullmatch(rf"{re.escape(run)}-p\d[a-z]?", name)}
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.filesize import decimal as size
@@ -21,8 +22,11 @@ from sagefit.platform import Platform
 from sagefit.running.clients import s3, step_functions
 from sagefit.running.execution import training_jobs
 from sagefit.running.ledger import read_run
-from sagefit.running.records import AttemptRecord, Run
+from sagefit.running.records import AttemptRecord, Run, RunRecord
 from sagefit.secret_names import is_secret_name
+
+if TYPE_CHECKING:
+    from mypy_boto3_sagemaker.type_defs import TrainingJobSummaryTypeDef
 
 Tell = Callable[[str], None]
 """Hears what is being done, in a few words."""
@@ -98,13 +102,14 @@ def resumable(job: Job, platform: Platform, run: Run, tell: Tell) -> Checkpoints
             f"--resume: {run.name} ran on the platform {run.platform.name}, and {job.name} runs on {platform.name}",
             hint=f"choose a run of this platform: {command('runs', job.reference)}",
         )
-    if not read_run(run).is_over:
+    record = read_run(run)
+    if not record.is_over:
         raise SagefitError(
             f"--resume: {run.name} is not over, and still writes its checkpoints",
             hint=f"stop it first: {command('stop', run.name)}; or follow it: {command('watch', run.name)}",
             exit_code=FAILED,
         )
-    while ending := [each for each in training_jobs(run) if each["TrainingJobStatus"] in _ENDING]:
+    while ending := _ending(record):
         tell(f"{ending[0]['TrainingJobName']} has yet to end, and may still save a checkpoint")
         time.sleep(_LOOK_SECONDS)
     with _explained(run):
@@ -117,6 +122,11 @@ def resumable(job: Job, platform: Platform, run: Run, tell: Tell) -> Checkpoints
             exit_code=FAILED,
         )
     return found
+
+
+def _ending(record: RunRecord) -> list[TrainingJobSummaryTypeDef]:
+    listed = training_jobs(record.run, record.started, record.ended)
+    return [each for each in listed if each["TrainingJobStatus"] in _ENDING]
 
 
 def check_reads(job: Job, *, searches: bool, reads: bool) -> None:
@@ -221,7 +231,8 @@ def _explained(run: Run) -> Iterator[None]:
         raise SagefitError(
             f"--resume: the checkpoints of {run.name} cannot be copied: {error}",
             hint="whoever resumes a run needs s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject on"
-            f" {place}, and the platform's key where it has one",
+            f" {place}, and kms:Decrypt and kms:GenerateDataKey on the platform's key where it has one; the platform's"
+            " engineer_policy_json has none of these",
             exit_code=FAILED,
         ) from error
 

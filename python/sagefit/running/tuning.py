@@ -9,6 +9,7 @@ from typing import Any
 from sagefit.catalog import price
 from sagefit.failures import diagnose
 from sagefit.running.clients import sagemaker
+from sagefit.running.lists import PAGE
 from sagefit.running.records import AttemptRecord, Search
 from sagefit.running.training import read_training_job
 
@@ -121,7 +122,13 @@ def _search(job: dict[str, Any], trials: list[dict[str, Any]]) -> Search:
 def _trials(name: str) -> Iterator[dict[str, Any]]:
     """The training jobs of a tuning job, the newest first."""
     pages = sagemaker().get_paginator("list_training_jobs_for_hyper_parameter_tuning_job")
-    for page in pages.paginate(HyperParameterTuningJobName=name, SortBy="CreationTime", SortOrder="Descending"):
+    newest = pages.paginate(
+        HyperParameterTuningJobName=name,
+        SortBy="CreationTime",
+        SortOrder="Descending",
+        PaginationConfig={"PageSize": PAGE},
+    )
+    for page in newest:
         yield from map(dict, page["TrainingJobSummaries"])
 
 

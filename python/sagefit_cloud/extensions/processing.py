@@ -72,17 +72,18 @@ class ProcessingRequests(Requests):
     def list_processing_jobs(self) -> ActionResult:
         """Jobs by name, status and time, sorted and in pages."""
         request = self.request()
-        named = request.get("NameContains", "")
-        lines = [job.summary() for job in list(self._processing_jobs.values()) if named in job.name]
-        found = [
-            line
-            for line in lines
-            if in_time(line, request)
-            and line["ProcessingJobStatus"] == request.get("StatusEquals", line["ProcessingJobStatus"])
-        ]
+        summaries = [job.summary() for job in list(self._processing_jobs.values())]
+        found = [line for line in summaries if in_time(line, request)]
         key = _SORT_KEYS[request.get("SortBy", "CreationTime")]
         found.sort(key=lambda line: line[key], reverse=request.get("SortOrder") == "Descending")
-        return ActionResult(page(found, request, "ProcessingJobSummaries"))
+        return ActionResult(page(found, request, "ProcessingJobSummaries", partial(_is_asked_for, request)))
+
+
+def _is_asked_for(request: dict[str, Any], line: dict[str, Any]) -> bool:
+    status = line["ProcessingJobStatus"]
+    return (
+        request.get("NameContains", "") in line["ProcessingJobName"] and request.get("StatusEquals", status) == status
+    )
 
 
 def _tell(account: str, job: ProcessingJob) -> None:

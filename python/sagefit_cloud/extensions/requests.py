@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -62,19 +63,30 @@ class Requests(SageMakerResponse):
             )
 
 
-def page(found: list[dict[str, Any]], request: dict[str, Any], field: str) -> dict[str, Any]:
-    """One page of a sorted list: ``MaxResults`` of it, after ``NextToken``."""
+def page(
+    lines: list[dict[str, Any]],
+    request: Mapping[str, Any],
+    field: str,
+    matches: Callable[[dict[str, Any]], bool],
+) -> dict[str, Any]:
+    """One page of a sorted list: of the next ``MaxResults`` lines after ``NextToken`` those that match.
+
+    AWS filters by name and status what a page has taken, so a page can be short or empty and have a ``NextToken``. It
+    documents this for StatusEquals of ListTrainingJobs; people met it with NameContains (boto/boto3, issue 3347). The
+    other lists of jobs are taken to do the same.
+    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ListTrainingJobs.html
+    """
     token = str(request.get("NextToken") or "0")
     if not token.isdigit():
         raise invalid("Invalid pagination token.")
     start, size = int(token), int(request.get("MaxResults") or 10)
-    answer: dict[str, Any] = {field: found[start : start + size]}
-    if start + size < len(found):
+    answer: dict[str, Any] = {field: [line for line in lines[start : start + size] if matches(line)]}
+    if start + size < len(lines):
         answer["NextToken"] = str(start + size)
     return answer
 
 
-def in_time(line: dict[str, Any], request: dict[str, Any]) -> bool:
+def in_time(line: dict[str, Any], request: Mapping[str, Any]) -> bool:
     """Whether a job's times are within those that a list is asked for."""
     return all(
         _time(request.get(f"{name}After"), default=0) <= line[name].timestamp()

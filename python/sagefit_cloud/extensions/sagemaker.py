@@ -112,11 +112,11 @@ class SageMaker(TuningJobs, ProcessingRequests):
     def list_training_jobs(self) -> ActionResult:
         """Jobs by name, status and time, sorted and in pages."""
         request = self.request()
-        jobs = [job for job in list(self._jobs.values()) if _listed(job, request)]
-        found = [job.summary() for job in jobs]
+        summaries = [job.summary() for job in list(self._jobs.values())]
+        found = [line for line in summaries if in_time(line, request)]
         key = _SORT_KEYS[request.get("SortBy", "CreationTime")]
         found.sort(key=lambda line: line[key], reverse=request.get("SortOrder") == "Descending")
-        return ActionResult(page(found, request, "TrainingJobSummaries"))
+        return ActionResult(page(found, request, "TrainingJobSummaries", partial(_is_asked_for, request)))
 
     def _check_buckets(self, request: dict[str, Any]) -> None:
         buckets = s3_backends[self.current_account][self.partition].buckets
@@ -179,12 +179,12 @@ def _tell(account: str, job: TrainingJob) -> None:
     )
 
 
-def _listed(job: TrainingJob, request: dict[str, Any]) -> bool:
+def _is_asked_for(request: dict[str, Any], line: dict[str, Any]) -> bool:
+    status, pool = line["TrainingJobStatus"], line.get("WarmPoolStatus", {}).get("Status")
     return (
-        in_time(job.summary(), request)
-        and request.get("NameContains", "") in job.name
-        and request.get("StatusEquals", job.status) == job.status
-        and request.get("WarmPoolStatusEquals", job.pool_status) == job.pool_status
+        request.get("NameContains", "") in line["TrainingJobName"]
+        and request.get("StatusEquals", status) == status
+        and request.get("WarmPoolStatusEquals", pool) == pool
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -72,26 +73,26 @@ class TuningJobs(Requests):
     def list_hyper_parameter_tuning_jobs(self) -> ActionResult:
         """Tuning jobs by name, status and time, sorted and in pages."""
         request = self.request()
-        found = [
-            line
-            for job in list(self._tuning_jobs.values())
-            if request.get("NameContains", "") in job.name
-            and request.get("StatusEquals", job.status) == job.status
-            and in_time(line := job.summary(), request)
-        ]
+        summaries = [job.summary() for job in list(self._tuning_jobs.values())]
+        found = [line for line in summaries if in_time(line, request)]
         key = _SORT_KEYS[request.get("SortBy", "Name")]
         found.sort(key=lambda line: line[key], reverse=request.get("SortOrder") == "Descending")
-        return ActionResult(page(found, request, "HyperParameterTuningJobSummaries"))
+        return ActionResult(page(found, request, "HyperParameterTuningJobSummaries", partial(_is_asked_for, request)))
 
     def list_training_jobs_for_hyper_parameter_tuning_job(self) -> ActionResult:
         """The training jobs of one tuning job."""
         request = self.request()
         by = request.get("SortBy", "Name")
-        found = [
-            line
-            for line in self._tuning_job(request).trials()
-            if request.get("StatusEquals", line["TrainingJobStatus"]) == line["TrainingJobStatus"]
-            and (by != "FinalObjectiveMetricValue" or _VALUE in line)
-        ]
+        trials = self._tuning_job(request).trials()
+        found = [line for line in trials if by != "FinalObjectiveMetricValue" or _VALUE in line]
         found.sort(key=_TRIAL_KEYS[by], reverse=request.get("SortOrder") == "Descending")
-        return ActionResult(page(found, request, "TrainingJobSummaries"))
+        status = request.get("StatusEquals")
+        return ActionResult(
+            page(found, request, "TrainingJobSummaries", lambda line: status in (None, line["TrainingJobStatus"]))
+        )
+
+
+def _is_asked_for(request: dict[str, Any], line: dict[str, Any]) -> bool:
+    return (
+        request.get("NameContains", "") in line[_NAME] and request.get("StatusEquals", line[_STATUS]) == line[_STATUS]
+    )
