@@ -129,7 +129,7 @@ variable "execution_role" {
 
 variable "kms" {
   description = <<-EOT
-    Key of the platform for buckets, images, volumes, outputs, logs and notifications.
+    Key of the platform for buckets, images, volumes, outputs, logs of state machines and notifications.
     - `create`: make a key. Without it and without a key of yours the AWS-managed keys are used, which cost nothing and
       need no permissions, but whose use cannot be restricted. The topic then has a key of its own.
     - `key_arn`: an existing key. Its policy must let this account's IAM decide, and let `cloudwatch.amazonaws.com`,
@@ -156,7 +156,7 @@ variable "kms" {
 }
 
 variable "log_retention_days" {
-  description = "How long the logs of runs are kept."
+  description = "How long the logs of runs are kept, in days: of the state machines. The logs of containers are in log groups of SageMaker, which are the whole account's and keep everything unless somebody changes them."
   type        = number
   default     = 30
   nullable    = false
@@ -193,6 +193,11 @@ variable "name" {
   validation {
     condition     = length(var.name) <= 20
     error_message = "name may have at most 20 characters, because bucket and role names start with it."
+  }
+
+  validation {
+    condition     = !endswith(var.name, "-alarms")
+    error_message = "name must not end in -alarms: the key of the topic of another platform is named like that (KMS alias). Choose another name."
   }
 
   validation {

@@ -129,7 +129,9 @@ locals {
     }
   }
 
-  # Training jobs are told apart by their role: their names carry the job's name, not the platform's.
+  # Training jobs are told apart by their role: their names carry the job's name, not the platform's. A trial of a search
+  # has the role too, and is left out by the field that only trials have. A field that says nothing is null in recorded
+  # events, and absent in AWS's example.
   _event_rules = merge(local._rules_of_runs, {
     attempts = {
       enabled     = length(local._attempt_ends) > 0
@@ -140,6 +142,7 @@ locals {
         detail = {
           RoleArn           = concat([var.role_arn], [for prefix in [var.job_roles] : { prefix = prefix } if prefix != null])
           TrainingJobStatus = local._attempt_ends
+          TuningJobArn      = [null, { exists = false }]
         }
       })
       paths = {

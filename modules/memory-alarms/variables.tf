@@ -66,7 +66,8 @@ variable "evaluation" {
 variable "events" {
   description = <<-EOT
     Ends that are notified. Alarms alone would miss them: the metrics of a host end with the host.
-    - `failed_attempts`, `stopped_attempts`: training jobs of the platform's role that failed or stopped.
+    - `failed_attempts`, `stopped_attempts`: training jobs of the platform's roles that failed or stopped; trials of a
+      search are none of them, and how a search ended the run says.
     - `dropped_schedules`: runs that a schedule could not start. It sees all schedules of the account's default group.
     - `failed_runs`: runs that ended without a model, after their last attempt; and jobs of them that could not be stopped.
   EOT

@@ -181,6 +181,11 @@ variable "name" {
     condition     = can(regex(local._limits["name"].pattern, var.name)) && length(var.name) <= local._limits["name"].most
     error_message = "name: lower-case letters, digits and single inner hyphens, at most ${local._limits["name"].most} characters, because a training job adds the time and the attempt and has 63 (API). Rename the job."
   }
+
+  validation {
+    condition     = !can(regex(local._limits["name"].reserved, var.name))
+    error_message = "name: ${var.name} ends in execution or schedule, as roles of the platform and of other jobs do, and an account has each name of a role only once (IAM). Rename the job."
+  }
 }
 
 variable "platform" {

@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from sagefit.console import command
 from sagefit.errors import REFUSED, SagefitError
@@ -21,15 +22,17 @@ from sagefit.job.values import NAME_PATTERN
 from sagefit.paths import JOB_ROOT, PLATFORMS, ROOT, display
 from sagefit.planning import JobPlan, check_max_price, repeats_note
 from sagefit.planning.rendered import write
-from sagefit.platform import Platform, load_platform
+from sagefit.platform import NoPlatformError, Platform, load_platform
 from sagefit.platform_rules import platform_problems
-from sagefit.running import running_runs
+from sagefit.removal import applied_jobs
+from sagefit.running import Run, running_runs
+from sagefit.taken import may_take, taken
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform, TerraformError
 from sagefit.tfvars_file import read_variables
 
 _REGIONAL = "regional_names"  # the variable of a platform
-_GOES = frozenset({"replace", "delete"})
+_MOST_RUNS = 5  # that are named
 # The message of a rule of the module, without the text that Terraform adds about the rule.
 _REFUSED = re.compile(
     r"^(?:Invalid value for variable|Resource precondition failed)(?: \([^)]*\))?: (?P<told>.*?)"
@@ -97,8 +100,8 @@ def plan_job(job_plan: JobPlan, target: Target, *, destroy: bool = False, saved_
             write(job_plan)
         with _in_words_of(job):
             plan = terraform.plan(destroy=destroy)
-        removed = takes_from_runs((change.address, [change.action]) for change in plan.changes)
-        note = {"inputs": _inputs(job_plan, destroy=destroy), "removed": removed, "destroy": destroy}
+        takes = may_take((change.address, [change.action]) for change in plan.changes)
+        note = {"inputs": _inputs(job_plan, destroy=destroy), "takes": takes, "destroy": destroy}
         _note(plan.path).write_text(json.dumps(note), encoding="utf-8")
     return PlannedJob(job_plan, platform, terraform, plan)
 
@@ -107,7 +110,7 @@ def apply_saved(job_plan: JobPlan, target: Target) -> None:
     """Apply the plan that was saved last, and no other.
 
     Raises SagefitError: exit code 2 when there is none; 4 when the job changed after it was planned, or when the plan
-    takes away files that a run in progress may still need.
+    takes away what a run in progress may still need.
     """
     terraform = job_terraform(job_plan.job, target)
     with terraform.held():
@@ -128,8 +131,8 @@ def _apply_saved(job_plan: JobPlan, terraform: Terraform) -> None:
             hint=f"plan again: {command('plan', job.reference)}",
             exit_code=REFUSED,
         )
-    if noted["removed"]:
-        refuse_under_runs(job)
+    if noted.get("takes", True):  # an earlier version noted something else
+        refuse_under_runs(job, terraform, Plan(path))
     terraform.apply(Plan(path))
 
 
@@ -161,30 +164,51 @@ def _placed(job: Job, told: str) -> str:
     return f"{display(job.path)}{f':{line}' if line else ''}: {told}"
 
 
-def takes_from_runs(changes: Iterable[tuple[str, Sequence[str]]]) -> bool:
-    """Whether changes, by address with their actions, remove what the next attempt of a run in progress may need.
+def refuse_under_runs(job: Job, terraform: Terraform, plan: Plan) -> None:
+    """Refuse a saved plan that takes something from a run in progress, if there is one."""
+    running = running_runs(job.name, load_platform(job.platform))
+    if running and (found := taken(json.loads(terraform.show_json(plan)))):
+        raise SagefitError(
+            f"{_in_progress(running)} in progress, and this plan takes away what may be needed:\n{_listed(found)}",
+            hint=f"wait ({command('watch', running[0].name)}), or end it: {command('stop', running[0].name)}",
+            exit_code=REFUSED,
+        )
 
-    A run keeps the definition that it started with. The definition names code and data by digest, and the execution
-    role. The state machine may no longer pass that role once the job has another one.
+
+def platform_remark(name: str, terraform: Terraform, plan: Plan) -> str | None:
+    """What a saved plan of a platform takes from runs of its jobs, if it does and there are some.
+
+    It is said, not refused: on a platform there may always be a run, and who takes a right away may have to.
     """
-    all_changes = list(changes)
-    changed = any(".aws_sfn_state_machine." in address and "update" in actions for address, actions in all_changes)
-    return any(
-        (".aws_s3_object." in address and not _GOES.isdisjoint(actions))
-        or (changed and ".aws_iam_role.execution[" in address and not {*_GOES, "create"}.isdisjoint(actions))
-        for address, actions in all_changes
+    found = taken(json.loads(terraform.show_json(plan)))
+    if not found:
+        return None
+    try:
+        platform = load_platform(name)
+        running = [run for job in applied_jobs(name) for run in running_runs(job, platform)]
+    except NoPlatformError:
+        return None
+    except (ClientError, BotoCoreError, SagefitError) as error:
+        who = f"whether runs are in progress is not known ({' '.join(str(error).split())}), and"
+    else:
+        if not running:
+            return None
+        who = f"{_in_progress(running)} in progress, and"
+    return (
+        f"{who} this plan takes away what jobs of platform {name} may need:\n{_listed(found)}\n"
+        "Add first what replaces it, then apply the jobs, and remove it last (docs/platform.md)."
     )
 
 
-def refuse_under_runs(job: Job) -> None:
-    """Refuse a plan that takes something from a run in progress, if there is one."""
-    running = running_runs(job.name, load_platform(job.platform))
-    if running:
-        raise SagefitError(
-            f"{running[0].name} is in progress, and this plan removes code, data or a role that it may still need",
-            hint=f"wait for it, or end it: {command('stop', running[0].name)}",
-            exit_code=REFUSED,
-        )
+def _in_progress(running: Sequence[Run]) -> str:
+    names = ", ".join(run.name for run in running[:_MOST_RUNS])
+    if (more := len(running) - _MOST_RUNS) > 0:
+        names += f" and {more} more"
+    return f"{names} {'is' if len(running) == 1 else 'are'}"
+
+
+def _listed(found: Sequence[str]) -> str:
+    return "\n".join(f"- {each}" for each in found)
 
 
 def platform_terraform(

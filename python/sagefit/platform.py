@@ -59,6 +59,7 @@ class Platform(BaseModel):
     buckets: Buckets
     repository_url: str | None = None
     kms_key_arn: str | None = None
+    log_retention_days: int = 30
     topic_arn: str | None = None
     permissions_boundary_arn: str | None = None
     network: Network = Network()

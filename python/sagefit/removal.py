@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -77,8 +77,12 @@ def _client(service: str) -> Any:
     return make(service, config=_PATIENT)
 
 
-def _jobs(platform: str, own: set[str]) -> Iterator[Obstacle]:
-    """Jobs by the tags of their state machines: the name of a machine leaves open where that of its platform ends."""
+def applied_jobs(platform: str, own: Collection[str] = ()) -> Iterator[str]:
+    """Names of the jobs that are applied on a platform; ``own`` are machines that belong to the platform itself.
+
+    They are found by the tags of their state machines: the name of a machine leaves open where that of its platform
+    ends.
+    """
     machines = _client("stepfunctions")
     for page in machines.get_paginator("list_state_machines").paginate():
         for machine in page["stateMachines"]:
@@ -87,10 +91,15 @@ def _jobs(platform: str, own: set[str]) -> Iterator[Obstacle]:
             listed = machines.list_tags_for_resource(resourceArn=machine["stateMachineArn"])["tags"]
             tags = {tag["key"]: tag["value"] for tag in listed}
             if tags.get("sagefit:platform") == platform and "sagefit:job" in tags:
-                yield Obstacle(
-                    f"job {tags['sagefit:job']} is applied on it, and cannot be destroyed without it",
-                    f"destroy its jobs: {command('destroy', 'JOB')}",
-                )
+                yield tags["sagefit:job"]
+
+
+def _jobs(platform: str, own: Collection[str]) -> Iterator[Obstacle]:
+    for job in applied_jobs(platform, own):
+        yield Obstacle(
+            f"job {job} is applied on it, and cannot be destroyed without it",
+            f"destroy its jobs: {command('destroy', 'JOB')}",
+        )
 
 
 def _objects(bucket: str) -> Iterator[Obstacle]:

@@ -14,7 +14,20 @@ import pytest
 from cli_runner import Sagefit
 from doctor.conftest import ACCOUNT, REGION, Account
 from sagefit.deploy import job_terraform
-from sagefit.doctor import Finding, account, data, examine, images, network, permissions, quotas, state, tools, written
+from sagefit.doctor import (
+    Finding,
+    account,
+    data,
+    examine,
+    images,
+    logs,
+    network,
+    permissions,
+    quotas,
+    state,
+    tools,
+    written,
+)
 from sagefit.doctor.asking import guarded
 from sagefit.job import Job, load_job
 from sagefit.job.images import region_problems
@@ -590,6 +603,33 @@ def test_a_subnet_has_to_have_an_address_for_each_host(account: Account, tmp_pat
 
 
 # --- the command
+
+
+def test_logs_of_containers_are_said_to_be_kept_for_ever_until_they_are_not(account: Account) -> None:
+    client, groups = account.client("logs"), ("/aws/sagemaker/ProcessingJobs", "/aws/sagemaker/TrainingJobs")
+    platform = _platform(log_retention_days=90)
+    key = account.client("kms").create_key()["KeyMetadata"]["Arn"]
+    assert "keeps logs for ever" in _only(logs.check_logs(platform)).message
+    for name in groups:
+        client.create_log_group(logGroupName=name)
+    client.create_log_group(logGroupName="/aws/sagemaker/Endpoints/mine")
+    try:
+        endless = _only(logs.check_logs(platform))
+        assert endless.state == "ok"
+        assert endless.message.startswith(f"what containers log is kept for ever in {groups[0]} and {groups[1]};")
+        assert f"put-retention-policy --log-group-name {groups[1]} --retention-in-days 90" in endless.message
+        client.put_retention_policy(logGroupName=groups[1], retentionInDays=90)
+        message = _only(logs.check_logs(platform)).message
+        assert f"for ever in {groups[0]};" in message
+        assert f"--log-group-name {groups[0]} " in message
+        client.put_retention_policy(logGroupName=groups[0], retentionInDays=7)
+        expire = f"logs of containers expire: {groups[0]} after 7 days, {groups[1]} after 90 days"
+        assert _only(logs.check_logs(platform)).message == expire
+        told = _only(logs.check_logs(_platform(kms_key_arn=key))).message
+        assert told.startswith(f"no key of yours encrypts {groups[0]} and {groups[1]}")
+    finally:
+        for name in (*groups, "/aws/sagemaker/Endpoints/mine"):
+            client.delete_log_group(logGroupName=name)
 
 
 def test_the_command_ends_with_what_it_found(account: Account, tmp_path: Path) -> None:

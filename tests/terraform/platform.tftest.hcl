@@ -492,6 +492,16 @@ run "name_is_lower_case" {
   expect_failures = [var.name]
 }
 
+run "name_is_none_of_another_platforms_topic" {
+  command = plan
+
+  variables {
+    name = "dev-alarms"
+  }
+
+  expect_failures = [var.name]
+}
+
 run "name_has_twenty_characters_at_most" {
   command = plan
 

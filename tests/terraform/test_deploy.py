@@ -1,4 +1,4 @@
-"""What a plan of a job is refused for: runs in progress, and rules that only the module knows."""
+"""What a plan of a job is refused for: rules that only the module knows."""
 
 from __future__ import annotations
 
@@ -8,32 +8,10 @@ import pytest
 
 from job_files import write_job
 from sagefit import deploy
-from sagefit.deploy import takes_from_runs
 from sagefit.errors import INVALID, SagefitError
 from sagefit.job import load_job
 from sagefit.paths import display
 from sagefit.terraform import TerraformError
-
-CODE = 'module.job.aws_s3_object.code["train.py"]'
-ROLE = "module.job.aws_iam_role.execution[0]"
-MACHINE = "module.job.aws_sfn_state_machine.this"
-
-
-@pytest.mark.parametrize(
-    ("changes", "taken"),
-    [
-        ([(CODE, ["replace"])], True),
-        ([(CODE, ["create", "delete"])], True),
-        ([(CODE, ["create"]), (MACHINE, ["update"])], False),
-        ([(ROLE, ["create"]), (MACHINE, ["create"])], False),  # the first apply
-        ([(ROLE, ["create"]), (MACHINE, ["update"])], True),  # the shared role before
-        ([(ROLE, ["delete"]), (MACHINE, ["update"])], True),
-        ([(ROLE, ["update"]), (MACHINE, ["update"])], False),
-        ([(MACHINE, ["update"])], False),
-    ],
-)
-def test_a_plan_that_takes_code_or_role_from_runs(changes: list[tuple[str, list[str]]], taken: bool) -> None:
-    assert takes_from_runs(changes) == taken
 
 
 def test_rules_of_the_module_are_told_in_the_words_of_the_job_file(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ locals {
       "ssm:ListTagsForResource",
       "states:DescribeStateMachine",
       "states:ListExecutions",
+      "states:ListStateMachines",
       "states:ListStateMachineVersions",
       "states:ListTagsForResource",
       "states:ValidateStateMachineDefinition",

@@ -29,7 +29,7 @@ module "platform" {
   # Every role of the platform and of its jobs gets the boundary: no policy can reach beyond it.
   permissions_boundary_arn = local.permissions_boundary_arn
 
-  # Buckets, images, volumes, outputs, logs and notifications.
+  # Buckets, images, volumes, outputs, logs of state machines and notifications.
   kms = { key_arn = local.kms_key_arn }
 
   # A job file can add isolation and encryption but never switch them off: modules/training-job refuses to.

@@ -105,6 +105,7 @@ run "events_are_of_the_platform_only" {
       "detail-type" = ["SageMaker Training Job State Change"]
       detail = {
         RoleArn           = ["arn:aws:iam::123456789012:role/sagefit-test-execution"]
+        TuningJobArn      = [null, { exists = false }]
         TrainingJobStatus = ["Failed", "Stopped"]
       }
     }

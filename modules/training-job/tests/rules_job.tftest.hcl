@@ -50,6 +50,36 @@ run "name_length" {
   expect_failures = [var.name]
 }
 
+run "name_is_none_of_the_platforms_role" {
+  command = plan
+
+  variables {
+    name = "execution"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "name_is_none_of_another_jobs_execution_role" {
+  command = plan
+
+  variables {
+    name = "digits-execution"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "name_is_none_of_another_jobs_schedule_role" {
+  command = plan
+
+  variables {
+    name = "digits-schedule"
+  }
+
+  expect_failures = [var.name]
+}
+
 run "description_length" {
   command = plan
 

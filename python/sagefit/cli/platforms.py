@@ -11,6 +11,7 @@ import typer
 from sagefit import deploy, removal
 from sagefit.cli.shared import YesOption, agreed, print_plan, say, target
 from sagefit.console import cloud_name, err
+from sagefit.taken import may_take
 from sagefit.terraform import Terraform
 
 app = typer.Typer(no_args_is_help=True, help="The shared part: role, buckets, repository, alarms, pools.")
@@ -38,6 +39,9 @@ def platform_apply(name: PlatformArgument = "dev", variables: VariablesOption = 
     terraform = _terraform(name, variables)
     with terraform.held():
         saved = terraform.plan()
+        takes = may_take((change.address, [change.action]) for change in saved.changes)
+        if takes and (remark := deploy.platform_remark(name, terraform, saved)):
+            say(f"look again: {remark}")
         if agreed(saved, f"platform {name} ({cloud_name()})", yes=yes):
             terraform.apply(saved)
     err.print(f"platform {name} is up")

@@ -9,6 +9,7 @@ from sagefit.doctor.asking import guarded
 from sagefit.doctor.data import check_inputs, check_keys
 from sagefit.doctor.finding import Finding
 from sagefit.doctor.images import check_images
+from sagefit.doctor.logs import check_logs
 from sagefit.doctor.network import check_network
 from sagefit.doctor.notices import check_notices
 from sagefit.doctor.permissions import check_permissions
@@ -54,6 +55,7 @@ def examine(target: Target, name: str, plan: JobPlan | None = None) -> Iterator[
     yield from guarded("network", check_network(plan, described, caller.region))
     if platform:
         yield from guarded("alarms", check_notices(platform))
+        yield from guarded("logs", check_logs(platform))
 
 
 def _of_a_job(plan: JobPlan, platform: Platform | None, caller: Caller) -> Iterator[Finding]:

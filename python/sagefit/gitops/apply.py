@@ -24,6 +24,7 @@ from sagefit.paths import display, home
 from sagefit.planning import JobPlan
 from sagefit.platform import load_platform
 from sagefit.reviewing import TUNING_FILE
+from sagefit.taken import may_take
 from sagefit.target import Target
 from sagefit.terraform import Plan, Terraform
 from sagefit.version import __version__
@@ -83,7 +84,7 @@ def _apply(what: Ready, out: Path, target: Target, *, replan: bool, approved: Co
             return False
         copy = Path(scratch) / PLAN  # Terraform's door removes a plan that was applied
         shutil.copyfile(folder / PLAN, copy)
-        _guard(what, record)
+        _guard(what, record, Plan(copy))
         what.terraform.apply(Plan(copy))
     return True
 
@@ -171,17 +172,19 @@ def replanned() -> Path:
     return home() / "gitops" / "replanned"
 
 
-def _guard(what: Ready, record: Record) -> None:
-    """Check before each apply of a job: the platform's limits, the job's price, and runs that need what it removes."""
+def _guard(what: Ready, record: Record, plan: Plan) -> None:
+    """Check before each apply: runs that need what ``plan`` takes; of a job the platform's limits and its price too."""
+    takes = may_take((address, change["actions"]) for address, change in record.content.changes.items())
     if what.stack.is_platform:
+        if takes and not what.destroy and (remark := deploy.platform_remark(what.stack.platform, what.terraform, plan)):
+            err.print(f"look again: {remark}", markup=False, soft_wrap=True)
         return
     job = what.stack.job or what.job
     assert job is not None  # noqa: S101 - a stack that is no platform is a job's
-    platform = load_platform(job.platform)
     if not what.destroy:
-        deploy.check(JobPlan(job), platform)
-    if deploy.takes_from_runs((address, change["actions"]) for address, change in record.content.changes.items()):
-        deploy.refuse_under_runs(job)
+        deploy.check(JobPlan(job), load_platform(job.platform))
+    if takes:
+        deploy.refuse_under_runs(job, what.terraform, plan)
 
 
 def _state(terraform: Terraform) -> State:

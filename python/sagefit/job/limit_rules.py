@@ -5,6 +5,7 @@ They apply to the job, not to its processing steps: those have their own launche
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ _OWN_TAGS = {"sagefit:": "the platform's and Sagefit's own", "aws:": "reserved (
 
 def limit_problems(job: Job) -> Iterator[Problem]:
     """Every limit that a job exceeds."""
+    yield from _name(job)
     yield from _counts(job)
     yield from _inputs(job)
     yield from _code(job)
@@ -41,6 +43,23 @@ def limit_problems(job: Job) -> Iterator[Problem]:
     yield from _spot(job)
     if job.resources.output_s3_uri and job.resources.output_kms_key_arn:
         yield from express_problems(job)
+
+
+def _name(job: Job) -> Iterator[Problem]:
+    """A name with which the role of the job's state machine has the name of another role.
+
+    The state machine's role is named ``sagefit-PLATFORM-JOB``, the role of the containers and the one of the schedule
+    have ``-execution`` and ``-schedule`` after that. A path does not tell two roles apart (IAM: CreateRole, RoleName).
+    """
+    reserved = limits()["name"].reserved or ""
+    if re.fullmatch(reserved, job.name):
+        ending = job.name.rpartition("-")[2]
+        owner = "the platform" if job.name == ending else f"a job {job.name.removesuffix(f'-{ending}')!r}"
+        yield Problem(
+            ("name",),
+            f"{job.name!r} may be the role of {owner}, and an account has each name of a role only once (IAM)",
+            f"rename it, such as {job.name.removesuffix(ending) + 'job'!r}",
+        )
 
 
 def express_problems(job: Job) -> Iterator[Problem]:

@@ -19,6 +19,8 @@ from sagefit.paths import LIMITS_JSON
 class Limit(NamedTuple):
     """One row. ``least`` and ``most`` count what ``of`` names; ``words`` describes the texts that ``pattern`` allows.
 
+    Of these texts, those that ``reserved`` matches are names that Sagefit makes itself.
+
     The parts of ``field`` are those of the job file. ``*`` stands for every entry of a list and every key of a mapping,
     and ``value`` after it for the value under the key.
     """
@@ -31,6 +33,7 @@ class Limit(NamedTuple):
     most: int | None = None
     pattern: str | None = None
     words: str = ""
+    reserved: str | None = None
 
 
 @cache

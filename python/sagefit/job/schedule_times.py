@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 from __future__ import annotations
 
 import calendar
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,24 @@ def times_a_month(expression: str) -> float | None:
     return 1.0 if kind == "at" else None
 
 
+def shortest_gap(expression: str) -> int | None:
+    """Seconds between those two starts of a schedule that are closest; None for a single start, or what cannot be read.
+
+    Clocks that are put forward or back are left aside.
+
+    >>> shortest_gap("rate(12 hours)"), shortest_gap("cron(0 3,5 ? * MON *)"), shortest_gap("at(2026-12-01T03:00:00)")
+    (43200, 7200, None)
+    """
+    kind, _, text = expression.strip().rstrip(")").partition("(")
+    try:
+        if kind == "rate":
+            count, unit = text.split()
+            return round((int(count) * _UNITS[unit.rstrip("s")]).total_seconds())
+        return Cron.parse(text).shortest_gap() if kind == "cron" else None
+    except (ArithmeticError, KeyError, ValueError):
+        return None
+
+
 @dataclass(frozen=True)
 class Cron:
     """The six fields of an expression."""
@@ -97,8 +116,19 @@ class Cron:
 
     def times_a_month(self) -> float:
         """How many times it has in a month, as a mean over four years; its own years are left aside."""
-        days = sum(day.month in self.months and self.is_day(day) and self.is_weekday(day) for day in _LEAP_CYCLE)
+        days = sum(self._is_on(day) for day in _LEAP_CYCLE)
         return len(self.minutes) * len(self.hours) * days / 48
+
+    def shortest_gap(self) -> int | None:
+        """Seconds between the two closest of its times, within four years; None where it has one time at most."""
+        times = sorted(3600 * hour + 60 * minute for hour in self.hours for minute in self.minutes)
+        days = [day.toordinal() for day in _LEAP_CYCLE if self._is_on(day)]
+        within = [later - sooner for sooner, later in itertools.pairwise(times)] if days else []
+        between = [86400 * (later - sooner) + times[0] - times[-1] for sooner, later in itertools.pairwise(days)]
+        return min([*within, *between], default=None)
+
+    def _is_on(self, day: date) -> bool:
+        return day.month in self.months and self.is_day(day) and self.is_weekday(day)
 
     def matches(self, at: datetime) -> bool:
         """Whether a minute of local time is one of its times. Where a clock is put back, the second pass is none."""
@@ -106,10 +136,8 @@ class Cron:
             not at.fold
             and at.minute in self.minutes
             and at.hour in self.hours
-            and at.month in self.months
             and at.year in self.years
-            and self.is_day(at.date())
-            and self.is_weekday(at.date())
+            and self._is_on(at.date())
         )
 
 
