@@ -122,6 +122,14 @@ def other_runs() -> list[Run]:
     return [_other_run(row) for row in rows("others.csv")]
 
 
+def fresh_runs() -> list[Run]:
+    """Published runs of projects that no formula and no bound was made with, as somebody else described them.
+
+    They stay apart, so that they tell what a job of an unknown project may expect.
+    """
+    return [_other_run(row) for row in rows("fresh.csv") if row["memory"] != "{}"]
+
+
 def _other_run(row: dict[str, str]) -> Run:
     memory = json.loads(row["memory"])
     job = auto_job({"memory": memory, "hyperparameters": None})

@@ -44,7 +44,7 @@ def test_a_run_moves_to_the_attempt_that_was_made_for_its_failure(world: World, 
         record = json.loads(world.sagefit("runs", job, "--json").out.splitlines()[0])
         # A job that fits nowhere any more can still be destroyed.
         job.write_text(yaml.safe_dump(JOB | {"memory": {"model": {"family": "measured", "host_gib": 500}}}), "utf-8")
-        assert "does not fit" in world.sagefit("plan", job, check=DOES_NOT_FIT).err
+        assert "is sure to hold it" in world.sagefit("plan", job, check=DOES_NOT_FIT).err
     assert record["status"] == "SUCCEEDED"
     assert [attempt["outcome"] for attempt in record["attempts"]] == ["host_memory", "completed"]
     assert [attempt["name"] for attempt in record["attempts"]] == ["main", first["next"]["host_memory"]]

@@ -130,6 +130,12 @@ def test_the_name_defaults_to_the_file_name(tmp_path: Path) -> None:
         ({"attempts.0.next": {"host_memry": "large"}}, "attempts[0].next.host_memry", "is not one of", "host_memory?"),
         ({"attempts": "auto"}, "resources.instance_type", "auto needs memory.model", "add memory.model"),
         (
+            {"attempts": "auto", "hyperparameters.model_id": "org/model"},
+            "resources.instance_type",
+            "auto needs memory.model",
+            "add memory: { model: org/model } (hyperparameters.model_id says it)",
+        ),
+        (
             {"attempts": "auto", "resources.instance_type": ["ml.m5.large", "ml.m5.xlarge"]},
             "resources.instance_type",
             "a choice of types needs memory.model",

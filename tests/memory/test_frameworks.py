@@ -105,7 +105,7 @@ def test_a_name_is_read_and_said(
 @pytest.mark.parametrize(
     ("memory", "hyperparameters", "field", "taken"),
     [
-        (LLAMA, {"batch": 32}, "micro_batch", 1),
+        (LLAMA, {"batch": 32}, "micro_batch", 8),
         (RESNET, {"batch": 32}, "micro_batch", 1),
         ({**LLAMA, "method": "lora"}, {"rank": 64}, "lora_rank", 16),
         (LLAMA, {"workers": 8}, "workers", 0),
@@ -236,10 +236,11 @@ CONFIGURATION = {"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_ste
         (CONFIGURATION, {"stack": "deepspeed"}, {"batch_size": 2, "gradient_accumulation_steps": 1}, 8, 4),
         (CONFIGURATION, {}, {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 1}, 2, 1),
         (CONFIGURATION, {"stack": "unknown"}, {"per_device_train_batch_size": 2}, 2, 4),
-        ({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}, {}, {}, 1, 1),
+        ({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}, {}, {}, 8, 1),
         ({"train_batch_size": 64, "gradient_accumulation_steps": 2}, {"world_size": 8}, {}, 4, 2),
         ({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4}, {"world_size": 8}, {}, 4, 2),
-        ({"train_batch_size": 64}, {}, {}, 1, 1),
+        ({"train_batch_size": 64}, {}, {}, 8, 1),
+        ({"train_batch_size": 64}, {"stack": "unknown"}, {}, 1, 1),
     ],
 )  # fmt: skip
 def test_the_batch_of_a_deepspeed_configuration(

@@ -105,3 +105,14 @@ def test_runs_on_a_gpu_reserve_what_is_predicted(kind: str) -> None:
     assert found.runs >= 25
     assert found.median < 0.08
     assert found.above < 0.05
+
+
+def test_litgpt_gathers_the_model_when_it_loads_it() -> None:
+    lora = replace(WORK, stack="litgpt", method="lora", precision="bf16", base_dtype="16-bit")
+
+    def at_load(workload: Workload) -> float:
+        return of(workload).phases["load"] * GIB
+
+    assert at_load(lora) - at_load(replace(lora, stack="torchtune")) == pytest.approx(2 * P, rel=0.02)
+    away = replace(lora, cpu_offload="parameters")
+    assert at_load(away) == pytest.approx(at_load(replace(away, stack="torchtune")), rel=0.02)

@@ -268,3 +268,56 @@ def test_the_page_has_the_figures_that_the_planner_uses() -> None:
     for name in COMPARING:
         needs = NEEDS[name]
         assert f"| `{name}` | {needs.sequences} | {needs.mixed:g} | {needs.half:g} | {needs.whole:g} |" in page
+
+
+ENCODER = {"model": "sentence-transformers/all-mpnet-base-v2", "precision": "fp16-mixed", "stack": "hf-trainer"}
+
+
+def embedding(hyperparameters: dict[str, Any] | None = None, **memory: Any) -> Workload:
+    """The workload of an encoder."""
+    return described(auto_job({"memory": ENCODER | memory, "hyperparameters": hyperparameters}))
+
+
+@pytest.mark.parametrize(("objective", "texts"), [("contrastive", 2), ("triplet", 3)])
+def test_each_text_of_an_example_goes_through_a_model_of_embeddings(objective: Objective, texts: int) -> None:
+    compared = on_gpu(embedding(objective=objective, micro_batch=32, sequence_length=256))
+    plain = on_gpu(embedding(head="classification", micro_batch=32 * texts, sequence_length=256))
+    assert compared == pytest.approx(plain)
+    assert "logits" not in compared
+
+
+def test_decoders_embed_too_and_need_no_vocabulary(tmp_path: Path) -> None:
+    workload = of(objective="contrastive", micro_batch=4)
+    assert workload.model is not None
+    assert isinstance(workload.model, Transformer)
+    assert workload.model.head == "classification"
+    with pytest.raises(SagefitError, match="puts a vector where a language model has its vocabulary"):
+        load_job(str(write_job(tmp_path, {"memory": FULL | {"objective": "triplet", "head": "lm"}})))
+
+
+@pytest.mark.parametrize(
+    ("loss", "objective"),
+    [
+        ("MultipleNegativesRankingLoss", "contrastive"),
+        ("CoSENTLoss", "contrastive"),
+        ("triplet", "triplet"),
+        ("sigmoid", "supervised"),
+    ],
+)
+@pytest.mark.parametrize("name", ["loss", "loss_type"])
+def test_a_loss_of_sentence_transformers_is_read(name: str, loss: str, objective: Objective) -> None:
+    workload = embedding({name: loss})
+    assert workload.objective == objective
+    hint = any("with objective: contrastive two do" in note for note in workload.notes)
+    assert hint is (objective == "supervised")
+
+
+def test_an_image_model_s_loss_is_none_of_texts() -> None:
+    resnet = {"model": {"family": "vision", "name": "resnet50"}}
+    assert described(auto_job({"memory": resnet, "hyperparameters": {"loss": "triplet"}})).objective == "supervised"
+
+
+@pytest.mark.parametrize("architecture", ["t5-small", "google/flan-t5-base"])
+def test_what_an_encoder_with_a_decoder_embeds_is_not_known(architecture: str) -> None:
+    with pytest.raises(SagefitError, match="no decoder or encoder"):
+        embedding(model=architecture, objective="contrastive")

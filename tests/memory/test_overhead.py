@@ -151,11 +151,12 @@ def test_fsdp_reserves_what_is_predicted() -> None:
 
 
 @pytest.mark.of_files(
-    *(f"tests/accuracy/{name}" for name in ("others.csv", "gpu.csv", "first_sight.csv", "runs.py")),
+    *(f"tests/accuracy/{name}" for name in ("others.csv", "fresh.csv", "gpu.csv", "first_sight.csv", "runs.py")),
     "tests/memory/test_overhead.py",
 )
 def test_what_was_said_at_first_sight_belongs_to_these_runs() -> None:
-    for table, known in (("others.csv", runs.other_runs()), ("gpu.csv", runs.gpu_runs())):
+    tables = {"others.csv": runs.other_runs(), "fresh.csv": runs.fresh_runs(), "gpu.csv": runs.gpu_runs()}
+    for table, known in tables.items():
         measured = {run.id: run.measured for run in known if table != "gpu.csv" or not _was_there(run)}
         kept = [row for row in runs.rows("first_sight.csv") if row["rows"] == table]
         assert len(kept) == len(measured)

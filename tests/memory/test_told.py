@@ -255,8 +255,11 @@ def test_8_bit_weights_are_told(tmp_path: Path) -> None:
     assert (workload.method, workload.base_dtype, workload.lora_rank) == ("lora", "8-bit", 8)
     assert any("so base_dtype is taken as 8-bit" in note for note in workload.notes)
     message = refusal(tmp_path, {"load_in_8bit": True, "fsdp": "full_shard"})
-    assert "memory.base_dtype" in message
-    assert "set sharding: none, zero1 or zero2" in message
+    assert "hyperparameters.load_in_8bit: what weights of 8 bits need" in message
+    assert "leave hyperparameters.fsdp out, or take load_in_4bit: true" in message
+    message = refusal(tmp_path, {"load_in_8bit": True}, memory={"sharding": "zero3"})
+    assert "sharding is zero3" in message
+    assert "set sharding: none, zero1 or zero2, or take load_in_4bit: true" in message
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accuracy.runs import rows
+from job_files import auto_job
+from sagefit.errors import SagefitError
 from sagefit.job.memory_model import Optimizer, Precision, Sharding, Stack
 from sagefit.memory import GIB, Placement, Vision, Workload, bounds, predict, vision
 from sagefit.memory.overhead import peak
+from sagefit.memory.read import described
 from sagefit.memory.vision_fit import fit
 from sagefit.memory.vision_models import MIB, table
 
@@ -102,12 +106,12 @@ def test_published_runs(
         ("yolov5s-seg.pt", "yolov5s-seg", 640),
         ("Ultralytics/YOLO26n", "yolo26n", 640),
         ("PekingU/rtdetr_v2_r50vd", "rtdetr_v2_r50vd", 640),
-        ("facebook/detr-resnet-50", "detr-resnet-50", 800),
-        ("hustvl/yolos-small", "yolos-small", 800),
+        ("facebook/detr-resnet-50", "detr-resnet-50", 1033),
+        ("hustvl/yolos-small", "yolos-small", 1033),
         ("nvidia/segformer-b0-finetuned-ade-512-512", "segformer-b0", 512),
         ("nvidia/mit-b5", "segformer-b5", 512),
         ("openmmlab/upernet-swin-tiny", "upernet-swin-tiny", 512),
-        ("torchvision/fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", 800),
+        ("torchvision/fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn", 1033),
     ],
 )
 def test_names(name: str, model: str, size: int) -> None:
@@ -160,7 +164,7 @@ def test_a_backbone_that_detects_is_faster_rcnn_where_that_was_traced() -> None:
     named = replace(RESNET50, model=Vision("faster_rcnn_resnet50", 0), micro_batch=2)
     detector = replace(named, model=Vision("resnet50", 0, "detection"))
     assert total(detector) == total(named)
-    assert vision.resolve(Vision("resnet50", 0, "detection")).size == 800  # a detector's images, not a classifier's
+    assert vision.resolve(Vision("resnet50", 0, "detection")).size == 1033  # a detector's images, not a classifier's
     assert bounds.gpu_ratio(detector) == bounds.load()["detection"]
     assert vision.resolve(Vision("resnet101", 0, "segmentation")).model.name == "deeplabv3_resnet101"
     plain = vision.resolve(Vision("vit_large_patch16_224", 0, "detection"))
@@ -331,3 +335,39 @@ def test_more_shards_never_need_more(workload: Workload, sharding: Sharding, ran
 @given(workloads, places)
 def test_parts_are_not_negative(workload: Workload, place: Placement) -> None:
     assert all(size >= 0 for parts in vision.gpu_phases(workload, place).values() for size in parts.values())
+
+
+def read_of(model: dict[str, Any]) -> Workload:
+    """The workload of a vision model as a memory block has it."""
+    return described(auto_job({"memory": {"model": {"family": "vision", **model}}, "hyperparameters": None}))
+
+
+@pytest.mark.parametrize("name", ["fasterrcnn_resnet50_fpn", "detr-resnet-50", "faster_rcnn_resnet50"])
+def test_detectors_are_given_photographs(name: str) -> None:
+    """Their shorter side has 800 pixels and the longer 1,333, where a job does not say it."""
+    plain, sides = read_of({"name": name}), read_of({"name": name, "height": 800, "width": 1333})
+    assert total(plain) == pytest.approx(total(sides))
+    assert any("images are taken as 800 x 1333" in note for note in vision.notes(plain))
+    square = read_of({"name": name, "image_size": 800})
+    assert total(replace(square, micro_batch=32)) < 0.65 * total(replace(plain, micro_batch=32))
+    assert any("if that is the shorter side" in note for note in square.notes)
+    assert not any("shorter side" in note for note in sides.notes)
+
+
+def test_other_models_have_square_images_by_default() -> None:
+    for name in ("resnet50", "yolo11m", "vitdet_base", "ssd300_vgg16"):
+        found = read_of({"name": name})
+        assert not any("1333" in note for note in (*found.notes, *vision.notes(found)))
+    assert read_of({"name": "resnet50", "height": 100, "width": 400}).model == Vision("resnet50", 200)
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ({"image_size": 800, "height": 800}, "image_size stands for height and width"),
+        ({"height": 800}, "height is given, and width is not"),
+    ],
+)
+def test_sides_that_are_not_clear_are_refused(sides: dict[str, int], words: str) -> None:
+    with pytest.raises(SagefitError, match=words):
+        read_of({"name": "resnet50", **sides})

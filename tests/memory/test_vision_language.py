@@ -65,7 +65,7 @@ def test_a_frozen_tower_has_weights_and_nothing_else() -> None:
 
 
 def test_a_tower_works_on_patches_of_which_a_token_has_several() -> None:
-    lora = of(method="lora", lora_targets="all-linear", image_tokens=0)
+    lora = of(method="lora", lora_targets="all-linear", image_tokens=0, micro_batch=1)
     none, some = (gpu(replace(lora, image_tokens=tokens)).parts["activations"] for tokens in (0, 256))
     h, f = 1280, 3420
     each = 23 * h + 7 * h + 4 * h + 9 * f + 4 * 16  # LoRA on a 16-bit base, as a language model has it

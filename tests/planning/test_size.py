@@ -418,7 +418,10 @@ def test_world_size_is_shown_and_held_against_the_gpus() -> None:
         ({"resources.instance_type": "auto"}, []),
         (
             {"resources.instance_type": ["ml.g5.xlarge", "ml.p3.2xlarge"], "memory.attention": "sdpa"},
-            [("resources.instance_type.1", "the V100 of ml.p3.2xlarge only emulates bf16")],
+            [
+                ("resources.instance_type.1", "ml.p3.2xlarge is retired"),
+                ("resources.instance_type.1", "the V100 of ml.p3.2xlarge only emulates bf16"),
+            ],
         ),
         (
             {
@@ -430,7 +433,7 @@ def test_world_size_is_shown_and_held_against_the_gpus() -> None:
                 "memory.attention": None,
                 "memory.precision": None,
             },
-            [("attempts.1.instance_type", "bf16")],
+            [("attempts.1.instance_type", "retired"), ("attempts.1.instance_type", "bf16")],
         ),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_smaller_model_is_advice_and_the_last(tmp_path: Path, model: str, batc
     assert f"memory.model: {name}" in advice[-1].text
     assert advice[-1].fit.verdict == "FITS"
     assert advice[-1].gpu_gib > 5
-    with pytest.raises(SagefitError, match="does not fit") as refused:
+    with pytest.raises(SagefitError, match="is sure to hold it") as refused:
         plan(job)
     assert name in str(refused.value.hint)
 

@@ -29,7 +29,7 @@ Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "fsdp-shard-grad-o
 LoraTargets = Literal["attention", "all-linear"]
 Offload = Literal["none", "optimizer", "parameters"]
 Loss = Literal["default", "standard", "chunked", "fused"]
-Objective = Literal["supervised", "dpo", "orpo", "cpo", "kto", "reward", "grpo", "gkd"]
+Objective = Literal["supervised", "dpo", "orpo", "cpo", "kto", "reward", "grpo", "gkd", "contrastive", "triplet"]
 Sampler = Literal["transformers", "vllm", "vllm-sleeping", "elsewhere"]
 Stack = Literal[
     "hf-trainer",
@@ -46,6 +46,10 @@ Stack = Literal[
 ]
 WITHOUT_FSDP: tuple[Stack, ...] = ("deepspeed", "megatron", "tensorflow")
 """Stacks that do not train with PyTorch's FSDP."""
+WITHOUT_QLORA: tuple[Stack, ...] = ("torchtitan",)
+"""Stacks without 4-bit weights under adapters (torchtitan/components/lora.py)."""
+DECODERS_ONLY: tuple[Stack, ...] = ("torchtune", "litgpt", "torchtitan")
+"""Stacks that train language models with a decoder only (their lists of models; Megatron has BERT and T5, too)."""
 Checkpointing = Literal[True, False, "full", "selective"]
 
 Knob = Literal[
@@ -89,8 +93,9 @@ class TransformerModel(Fields):
 
 
 class VisionModel(Fields):
-    """A vision model by name, square images of ``image_size`` pixels; ``convnet`` is the same family.
+    """A vision model by name, and images of ``height`` x ``width`` pixels; ``convnet`` is the same family.
 
+    ``image_size`` stands for both where they are equal.
     ``pretrained`` says whether the backbone of a detector comes with weights, of which a part stays frozen. A segmenter
     has a value for each of its ``classes`` and each pixel.
     """
@@ -98,6 +103,8 @@ class VisionModel(Fields):
     family: Literal["vision", "convnet"]
     name: str
     image_size: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    height: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    width: Annotated[int, Field(ge=1, le=100_000)] | None = None
     task: Literal["classification", "detection", "segmentation"] = "classification"
     pretrained: bool = True
     classes: Annotated[int, Field(ge=1, le=1_000_000)] | None = None

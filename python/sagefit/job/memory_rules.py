@@ -9,11 +9,15 @@ LoRA on int4 layers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from sagefit.job.given import Given, spelt
+from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import (
     WITHOUT_FSDP,
+    WITHOUT_QLORA,
     Memory,
     Method,
     Objective,
@@ -131,10 +135,10 @@ def method_problems(memory: Memory, method: Method, stack: Stack) -> Iterator[Pr
                 yield Problem(
                     ("memory", name), "method is full, which trains no adapters", "set method: lora, or remove it"
                 )
-    if method == "qlora" and stack == "torchtitan":
+    if method == "qlora" and stack in WITHOUT_QLORA:
         yield Problem(
             ("memory", "method"),
-            "torchtitan has no qlora: it trains LoRA adapters, and has no 4-bit weights for them",
+            f"{stack} has no qlora: it trains LoRA adapters, and has no 4-bit weights for them",
             "set method: lora, or another stack",
         )
 
@@ -158,6 +162,8 @@ def _adapters(memory: Memory) -> Iterator[Problem]:
 
 _COMPARES = ("dpo", "kto", "grpo")
 _SAMPLES = ("grpo", "gkd")
+OF_VECTORS: dict[Objective, str] = {"reward": "one value", "contrastive": "a vector", "triplet": "a vector"}
+"""Objectives that need no vocabulary, with what they have instead."""
 
 
 def objective_problems(memory: Memory, objective: Objective) -> Iterator[Problem]:
@@ -175,8 +181,9 @@ def objective_problems(memory: Memory, objective: Objective) -> Iterator[Problem
     if memory.sampler_share is not None and memory.sampler in ("transformers", "elsewhere"):
         problem = f"sampler is {memory.sampler}, and only vLLM takes a share of a GPU's memory"
         yield Problem(("memory", "sampler_share"), problem, "remove it, or set sampler: vllm")
-    if objective == "reward" and memory.head == "lm":
-        problem = "objective is reward, which puts one value where a language model has its vocabulary"
+    if objective in OF_VECTORS and memory.head == "lm":
+        instead = f"puts {OF_VECTORS[objective]} where a language model has its vocabulary"
+        problem = f"objective is {objective}, which {instead}"
         yield Problem(("memory", "head"), problem, "remove it, or set another objective")
 
 
@@ -195,11 +202,11 @@ def _knobs(job: Job, memory: Memory) -> Iterator[Problem]:
 
 
 def _names(job: Job) -> set[str]:
-    """The names of all hyperparameters of the job, its attempts and its search, in lower case, with _ for -."""
+    """The names of all that the script is given, in any attempt and by its search, in lower case, with _ for -."""
     attempts = [] if job.attempts == "auto" else job.attempts
     searched = job.tuning.ranges if job.tuning else {}
-    every: list[Iterable[str]] = [job.hyperparameters, searched, *(attempt.hyperparameters for attempt in attempts)]
-    return {name.lower().replace("-", "_") for given in every for name in given}
+    every: list[Iterable[str]] = [Given(job), searched, *(attempt.hyperparameters for attempt in attempts)]
+    return {name for given in every for name in spelt(given)}
 
 
 def _trains_as_told(job: Job) -> bool:
@@ -212,13 +219,28 @@ def _shards_as_told(job: Job) -> bool:
     return bool(_names(job) & set(_SHARDS)) or any(name.startswith("ACCELERATE_USE_") for name in job.environment)
 
 
-def sharing_problems(sharding: Sharding, cpu_offload: Offload, stack: Stack, base_dtype: str) -> Iterator[Problem]:
-    """What cannot be shared among ranks, or be moved to the host, in this way."""
+def sharing_problems(
+    sharding: Sharding,
+    cpu_offload: Offload,
+    stack: Stack,
+    base_dtype: str,
+    said: Mapping[str, Key] = MappingProxyType({}),
+) -> Iterator[Problem]:
+    """What cannot be shared among ranks, or be moved to the host, in this way.
+
+    ``said`` are places beside the memory block that say one of these, by field.
+    """
     if base_dtype == "8-bit" and sharding not in ("none", "zero1", "zero2"):
+        shards, loads = said.get("sharding"), said.get("base_dtype")
+        less = "set sharding: none, zero1 or zero2"
+        if shards:
+            less = f"give {dotted(shards)} stage 1 or 2" if sharding == "zero3" else f"leave {dotted(shards)} out"
+        other = f"take load_in_4bit: true in place of {dotted(loads)}" if loads else "method: qlora"
+        by = f" ({dotted(shards)})" if shards else ""
         yield Problem(
-            ("memory", "base_dtype"),
-            f"what weights of 8 bits need when they are sharded is not known, and sharding is {sharding}",
-            "set sharding: none, zero1 or zero2, or method: qlora",
+            loads or ("memory", "base_dtype"),
+            f"what weights of 8 bits need when they are sharded is not known, and sharding is {sharding}{by}",
+            f"{less}, or {other}",
         )
     if sharding.startswith("fsdp") and stack in WITHOUT_FSDP:
         yield Problem(

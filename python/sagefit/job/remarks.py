@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sagefit.job.entry_point import script_of
 from sagefit.job.key import Key
 from sagefit.job.metrics import has_no_group
 from sagefit.job.model import Job
+from sagefit.job.names import plain
 from sagefit.job.problem import Problem
 from sagefit.job.values import as_text
 
@@ -83,11 +85,19 @@ def _durations(job: Job) -> Iterator[Problem]:
 
 
 def _values(job: Job) -> Iterator[Problem]:
+    switches = script_of(job).switches
     places: list[tuple[Key, Job]] = [((), job)]
     places += [(("attempts", i), each) for i, each in enumerate(job.attempts if isinstance(job.attempts, list) else [])]  # type: ignore[misc]
     for prefix, place in places:
         for what in ("hyperparameters", "environment"):
             for name, value in getattr(place, what).items():
+                if what == "hyperparameters" and plain(name) in switches:
+                    line, script = switches[plain(name)], job.code.entry_point if job.code else ""
+                    message = (
+                        f"is passed as --{name} {as_text(value)}, and {script} (line {line}) takes it without a value"
+                    )
+                    knob = f"put it into code.arguments: [--{name}], or leave it out"
+                    yield Problem((*prefix, what, name), message, knob)
                 yield from _value((*prefix, what, name), name, value, job.written((*prefix, what, name)))
 
 
@@ -103,6 +113,10 @@ def _value(field: Key, name: str, value: object, written: str | None) -> Iterato
     elif field[-2] == "environment" and isinstance(value, float) and written and written != passed:
         message = f"YAML reads {written} as a number, and the variable is '{passed}'"
         yield Problem(field, message, f'put it in quotes: "{written}"')
+    elif isinstance(value, list) and field[-2] == "hyperparameters":
+        message = f"is a list, and the script gets it as one text in JSON: {passed[:60]}"
+        several = " ".join(as_text(each) for each in value)[:60]
+        yield Problem(field, message, f"if it takes several words, write code.arguments: [--{name}, {several}]")
     elif isinstance(value, dict):
         message = f"is a mapping, and the script gets it as one text in JSON: {passed[:60]}"
         yield Problem(

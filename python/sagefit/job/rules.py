@@ -27,6 +27,7 @@ from sagefit.job.metrics import metric_problems
 from sagefit.job.model import Attempt, Channel, Job
 from sagefit.job.problem import Problem, secret
 from sagefit.job.schedules import schedule_problems
+from sagefit.job.script_names import models_in
 from sagefit.job.secrets import looks_secret
 from sagefit.job.tuning_rules import tuning_problems
 from sagefit.job.upload_rules import not_local
@@ -262,10 +263,12 @@ def _choice(job: Job) -> Iterator[Problem]:
     known = job.memory is not None and (job.memory.model is not None or job.memory.trace is not None)
     if not known and (written == "auto" or (isinstance(written, list) and len(written) > 1)):
         choice = "auto" if written == "auto" else "a choice of types"
+        told = next(models_in(job.hyperparameters), None)
+        model = f"memory: {{ model: {told[1][:80]} }} (hyperparameters.{told[0]} says it)" if told else "memory.model"
         yield Problem(
             ("resources", "instance_type"),
             f"{choice} needs memory.model, and the file has none",
-            "add memory.model or memory.trace, or give resources.instance_type one type, or write the attempts out",
+            f"add {model} or memory.trace, or give resources.instance_type one type, or write the attempts out",
         )
 
 

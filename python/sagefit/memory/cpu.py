@@ -61,7 +61,9 @@ def _transformer(model: Transformer, workload: Workload, placement: Placement) -
     if model.dropout and workload.attention != "eager":
         # CPUs have a fused kernel for attention without dropout only (aten/native/transformers, sdp_utils_cpp).
         workload = replace(workload, attention="eager")
-    stacks: list[Stack] = list(stacks_with(workload.sharding)) if workload.stack == "unknown" else [workload.stack]
+    stacks: tuple[Stack, ...] = (workload.stack,)
+    if workload.stack == "unknown":
+        stacks = stacks_with(workload.sharding, model.architecture)
     return max(
         (_of_stack(model, workload, placement, profile_of(stack, workload.sharding)) for stack in stacks), key=peak
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from sagefit.catalog.instance_table import instances
 from sagefit.job import Job
 from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Memory
-from sagefit.job.script_names import DTYPES, NAMES, UNCOUNTED, Kind
+from sagefit.job.script_names import ATTENTION_LAYERS, DTYPES, NAMES, UNCOUNTED, Kind
 from sagefit.memory.said import Said
 from sagefit.memory.values import flag, text, whole
 
@@ -32,12 +33,12 @@ class Dialects:
             if found is None:
                 continue
             word = text(found[1])
-            value = known.words.get(word)
+            value = known.words.get(word) or (_layers(word) if field == "lora_targets" else None)
             if value is not None:
                 yield Said(field, value, found[0], word or "empty")
                 if (field, value, word) == ("method", "lora", "8"):
                     yield Said("base_dtype", "8-bit", found[0], word)
-            elif word not in known.words and field != "lora_targets":
+            elif word not in known.words:
                 self._notes.append(f"{dotted(found[0])}, {word[:80]!r}, is not known to the planner and not considered")
 
     def dtype(self, method: str, *, also_precision: bool) -> Iterator[Said]:
@@ -91,8 +92,16 @@ class Dialects:
         """Notes what costs memory that is not predicted."""
         for name, (kinds, what) in UNCOUNTED.items():
             found = self._find(name) if self._kinds & set(kinds) else None
-            if found and flag(found[1]):
+            if found and flag(found[1]) is not False and text(found[1]) != "[]":
                 self._notes.append(f"{dotted(found[0])} is not considered: {what}")
+
+
+def _layers(word: str) -> str | None:
+    """Which layers a list of names is: those of attention alone, or others too, which count as all linear ones."""
+    names = {part.rpartition(".")[2] for part in re.split(r"[\s,;'\"\[\]]+", word) if part}
+    if not names or any(not re.fullmatch(r"[a-z_][a-z0-9_]*", name) for name in names):
+        return None
+    return "attention" if names <= ATTENTION_LAYERS else "all-linear"
 
 
 def batch_of_deepspeed(job: Job, place: Key, settings: Mapping[str, object], notes: list[str]) -> Iterator[Said]:

@@ -62,7 +62,9 @@ def phases(workload: Workload, placement: Placement) -> Phases:
     if isinstance(model, Tabular):
         return tabular.host_phases(workload, model)
     if workload.stack == "unknown":
-        return _worst([_phases(workload, placement, stack) for stack in stacks_with(workload.sharding)])
+        architecture = model.architecture if isinstance(model, Transformer) else "decoder"
+        able = stacks_with(workload.sharding, architecture)
+        return _worst([_phases(workload, placement, stack) for stack in able])
     return _phases(workload, placement, workload.stack)
 
 

@@ -7,11 +7,13 @@ single frameworks; upper case and hyphens make no difference. ``memory.knobs`` o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import get_args
 
 from sagefit.job import Job
+from sagefit.job.entry_point import script_of
+from sagefit.job.given import Given, arguments, spelt
 from sagefit.job.memory_model import Knob
+from sagefit.job.names import plain
 from sagefit.job.other_names import KNOBS
 from sagefit.job.script_names import KNOBS_OF, NAMES, SIZES, TOLD, Kind
 from sagefit.memory.kinds import kinds_of
@@ -28,21 +30,34 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
     """The hyperparameter that sets ``knob``, as the job spells it; None when the script has no such knob.
 
     A script has a knob when ``memory.knobs`` names it, or when the job (or ``hyperparameters``, an attempt's) sets a
-    hyperparameter of a usual name.
+    hyperparameter of a usual name. One that an argument of the same name replaces is none, nor is one that the script
+    takes without a value.
     """
     if job.memory is not None and knob in job.memory.knobs:
         return job.memory.knobs[knob]
-    return next(iter(names_in(job, knob, hyperparameters or job.hyperparameters)), None)
+    given = hyperparameters or job.hyperparameters
+    if isinstance(given, Given):
+        return next(iter(names_in(job, knob, given)), None)
+    unable = {plain(name) for name in arguments(job)[0]} | set(script_of(job).switches)
+    return next((name for name in names_in(job, knob, given) if plain(name) not in unable), None)
+
+
+def argument(job: Job, knob: Knob) -> str | None:
+    """The argument that sets ``knob``, without its dashes; None where none does."""
+    if job.memory is not None and knob in job.memory.knobs:
+        return None
+    return next(iter(names_in(job, knob, arguments(job)[0])), None)
 
 
 def names_in(job: Job, knob: Knob, hyperparameters: Mapping[str, object]) -> list[str]:
     """Those of ``hyperparameters`` that are usual names of ``knob``, as they are spelt there, the preferred first."""
-    spelt = {plain(name): name for name in hyperparameters}
-    more = [name for name in KNOBS_OF[knob] if name in spelt]
+    written = spelt(hyperparameters)
+    more = [name for name in KNOBS_OF[knob] if name in written]
     if more:
         kinds = set(kinds_of(job))
         more = [name for name in more if not KNOBS_OF[knob][name].kinds or kinds & set(KNOBS_OF[knob][name].kinds)]
-    return [spelt[name] for name in (*(name for name in KNOBS[knob] if name in spelt), *more)]
+    found = [written[name] for name in (*(name for name in KNOBS[knob] if name in written), *more)]
+    return sorted(found, key=hyperparameters.of_file) if isinstance(hyperparameters, Given) else found
 
 
 def is_read(job: Job, name: str) -> bool:
@@ -52,9 +67,3 @@ def is_read(job: Job, name: str) -> bool:
     return bool(kinds & set(told.get(plain(name), ()))) or any(
         names_in(job, knob, {name: None}) for knob in get_args(Knob)
     )
-
-
-@lru_cache(maxsize=1024)
-def plain(name: str) -> str:
-    """``name`` in lower case, with _ for -."""
-    return name.lower().replace("-", "_")

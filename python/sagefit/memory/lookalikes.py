@@ -10,14 +10,19 @@ from collections.abc import Iterator, Mapping
 from typing import cast, get_args
 
 from sagefit.job import Job
+from sagefit.job.given import Given
 from sagefit.job.key import dotted
 from sagefit.job.memory_model import Knob, Memory
+from sagefit.job.names import plain
 from sagefit.job.other_names import place_of, value_of
 from sagefit.job.problem import Problem
 from sagefit.job.remarks import remarks as of_job_files
 from sagefit.job.script_names import PARALLEL, Kind
-from sagefit.memory.knobs import name_of, names_in, plain
+from sagefit.memory.doubts import doubts
+from sagefit.memory.knobs import names_in
+from sagefit.memory.other_models import other_models
 from sagefit.memory.reader import Reader
+from sagefit.memory.silent import is_said
 from sagefit.memory.told import Told
 from sagefit.memory.values import flag, text, whole
 
@@ -38,8 +43,11 @@ def remarks(job: Job) -> Iterator[Problem]:
     """Each remark on a job file, those on what the planner does not read included."""
     yield from of_job_files(job)
     if job.memory is not None:
-        reader, told = Reader(job, job.memory, job.hyperparameters), Told(job, job.memory, job.hyperparameters)
+        given = Given(job)
+        reader, told = Reader(job, job.memory, given), Told(job, job.memory, given)
         yield from _parted(told)
+        yield from other_models(job)
+        yield from doubts(reader, told)
         yield from _lookalikes(reader, told)
 
 
@@ -65,12 +73,16 @@ def _lookalikes(reader: Reader, told: Told) -> Iterator[Problem]:
     remarked: set[str] = set()
     for name, value in given.items():
         field = _field(name) if name not in read else ""
-        if not kinds & set(_FIELDS.get(field, ())) or not _means(field, value) or _is_said(reader, told, field):
+        if not kinds & set(_FIELDS.get(field, ())) or not _means(field, value) or is_said(reader, told, field):
             continue
         if field in remarked:
             continue
         remarked.add(field)
-        yield Problem(("hyperparameters", name), f"looks like memory.{field} and is not read", f"give memory.{field}")
+        yield Problem(
+            given.place(name) or ("hyperparameters", name),
+            f"looks like memory.{field} and is not read",
+            f"give memory.{field}",
+        )
 
 
 def _field(name: str) -> str:
@@ -96,13 +108,3 @@ def _means(field: str, value: object) -> bool:
 def _choices(annotation: object) -> list[str]:
     """The words of a field that has some, or may have none of them."""
     return [annotation] if isinstance(annotation, str) else [w for part in get_args(annotation) for w in _choices(part)]
-
-
-def _is_said(reader: Reader, told: Told, field: str) -> bool:
-    """Whether the memory block or another place says what ``field`` is."""
-    block, _, last = field.rpartition(".")
-    holder = getattr(reader.memory, block) if block else reader.memory
-    written = holder is not None and last in holder.model_fields_set
-    knob = last if last in get_args(Knob) else None
-    named = knob is not None and name_of(reader.job, cast("Knob", knob), reader.hyperparameters) is not None
-    return written or named or told.says(field)

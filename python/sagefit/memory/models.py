@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -115,17 +116,11 @@ def _diffusion(job: Job, given: DiffusionModel) -> Resolved:
         near = nearest(given.name, diffusion.names(), most=3)
         known = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(diffusion.names())}"
         raise job.refusal([Problem((*_FIELD, "name"), f"no denoiser is known as {given.name[:80]!r}", known)])
-    if given.image_size and (given.height or given.width):
-        problem = "image_size stands for height and width, and one of them is given too"
-        raise job.refusal([Problem((*_FIELD, "image_size"), problem, "give image_size, or height and width")])
-    if bool(given.height) != bool(given.width):
-        side = "height" if given.height else "width"
-        problem = f"{side} is given, and {'width' if given.height else 'height'} is not"
-        raise job.refusal([Problem((*_FIELD, side), problem, "give both, or image_size for a square")])
+    height, width = _sides(job, given)
     model = Diffusion(
         name=given.name,
-        height=given.image_size or given.height or 0,
-        width=given.image_size or given.width or 0,
+        height=height,
+        width=width,
         frames=given.frames or 0,
         encoders=given.encoders,
     )
@@ -135,14 +130,32 @@ def _diffusion(job: Job, given: DiffusionModel) -> Resolved:
     return Resolved(model)
 
 
+def _sides(job: Job, given: DiffusionModel | VisionModel) -> tuple[int, int]:
+    """Height and width in pixels; 0 where nothing is given."""
+    if given.image_size and (given.height or given.width):
+        problem = "image_size stands for height and width, and one of them is given too"
+        raise job.refusal([Problem((*_FIELD, "image_size"), problem, "give image_size, or height and width")])
+    if bool(given.height) != bool(given.width):
+        side = "height" if given.height else "width"
+        problem = f"{side} is given, and {'width' if given.height else 'height'} is not"
+        raise job.refusal([Problem((*_FIELD, side), problem, "give both, or image_size for a square")])
+    return given.image_size or given.height or 0, given.image_size or given.width or 0
+
+
 def _vision(job: Job, given: VisionModel, field: Key) -> Resolved:
     if not vision.known(given.name):
         raise job.refusal([_unknown(given.name, field)])
-    model = Vision(given.name, given.image_size or 0, given.task, given.pretrained, given.classes or 0)
+    height, width = _sides(job, given)
+    model = Vision(given.name, round(math.sqrt(height * width)), given.task, given.pretrained, given.classes or 0)
     found = vision.resolve(model)
     if not found.traced and found.model.task != "classification":
         problem = f"{given.name} was made for {found.model.task}"
         raise job.refusal([Problem((*_FIELD, "task"), problem, "remove task, or name the backbone instead")])
+    if given.image_size and vision.resizes(found):
+        shorter = (
+            f"images are taken as {given.image_size} x {given.image_size} pixels; if that is the shorter side, as in"
+        )
+        return Resolved(model, notes=(f"{shorter} training on COCO, give height and width, such as 800 and 1333",))
     return Resolved(model)
 
 

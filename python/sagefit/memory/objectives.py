@@ -1,4 +1,4 @@
-"""What objectives other than plain supervised training need: pairs of answers, a second model, and sampling.
+"""What objectives other than plain supervised training need: pairs of texts, a second model, and sampling.
 
 A step of preference training sends two answers of each example through the model, and most objectives compare with a
 frozen model: a copy of the one that is trained (the reference), or a teacher. GRPO and GKD sample answers of the model
@@ -6,6 +6,10 @@ itself. Bytes of the losses were measured, to the byte, in the training steps of
 (``tools/trace_objectives.py``: TRL 0.24, transformers 4.57, torch 2.13). TRL 1 computes them in tiles on a GPU, which
 is ``loss: chunked``. Papers: Rafailov et al. 2023 (DPO), Hong et al. 2024 (ORPO), Xu et al. 2024 (CPO), Ethayarajh et
 al. 2024 (KTO), Shao et al. 2024 (GRPO), Agarwal et al. 2024 (GKD).
+
+Models of embeddings learn from texts that belong together (in-batch negatives, InfoNCE; a triplet names a negative,
+too). Each text of an example goes through the model, and all their activations are there when the loss is computed. It
+compares one vector of each text and needs no vocabulary.
 """
 
 from __future__ import annotations
@@ -45,7 +49,16 @@ NEEDS: dict[Objective, Needs] = {
     "reward": Needs(sequences=2),
     "grpo": Needs(mixed=7.9, half=4.9, whole=16.1, reference=True, samples=True),
     "gkd": Needs(mixed=56.5, half=30.1, whole=60.1, samples=True),
+    "contrastive": Needs(sequences=2),
+    "triplet": Needs(sequences=3),
 }
+OF_EMBEDDINGS: tuple[Objective, ...] = ("contrastive", "triplet")
+"""Objectives that encoders have, too."""
+EMBEDDING_MODELS = (
+    *("sentence-transformers/", "baai/bge-", "intfloat/e5", "intfloat/multilingual-e5", "thenlper/gte-"),
+    *("alibaba-nlp/gte-", "nomic-ai/nomic-embed", "qwen/qwen3-embedding", "mixedbread-ai/mxbai-embed"),
+)
+"""How names of models begin that were trained to embed texts, and mostly are trained on with a contrastive loss."""
 # Logits of the last token and what choosing the next makes of them, for each entry of the vocabulary of each sequence
 # that is sampled: measured with the steps above, 31 bytes in mixed precision and 28 in 16 bits.
 SAMPLED = 31.0

@@ -114,7 +114,7 @@ def _assumptions(workload: Workload, placement: Placement) -> tuple[str, ...]:
 
 def _loads_in_32_bits(workload: Workload) -> bool:
     known = PROFILES.get(workload.stack)
-    return workload.precision != "fp32" and known is not None and not known.base_16_bit
+    return workload.precision.endswith("mixed") and known is not None and not known.base_16_bit
 
 
 def forget() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sagefit.job import Job
+from sagefit.job.given import Given
 from sagefit.job.key import dotted
 from sagefit.job.memory_model import (
     Checkpointing,
@@ -23,18 +24,23 @@ from sagefit.job.memory_model import (
     Step,
     TabularModel,
 )
-from sagefit.job.memory_rules import method_problems, objective_problems, sharing_problems
+from sagefit.job.memory_rules import OF_VECTORS, method_problems, objective_problems, sharing_problems
+from sagefit.job.names import plain
 from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS, STEPS
 from sagefit.job.problem import Problem
 from sagefit.memory import diffusion_models, software
+from sagefit.memory.deepspeed import REDUCE_BUCKET, Zero
+from sagefit.memory.habits import default_batch, default_evaluation
 from sagefit.memory.image_sizes import sized
-from sagefit.memory.knobs import name_of, plain
+from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve, teacher
-from sagefit.memory.objectives import NEEDS, SHARE
+from sagefit.memory.objectives import EMBEDDING_MODELS, NEEDS, OF_EMBEDDINGS, SHARE
+from sagefit.memory.other_models import proposed
 from sagefit.memory.peaks import Record
 from sagefit.memory.reader import Reader
 from sagefit.memory.searched import most_demanding
+from sagefit.memory.silent import silent_defaults
 from sagefit.memory.told import Told
 from sagefit.memory.trace.store import with_trace
 from sagefit.memory.values import same, text
@@ -73,26 +79,34 @@ def described(job: Job, hyperparameters: Mapping[str, object] | None = None) -> 
     """
     memory = job.memory
     if memory is None:
-        return Workload(model=None, notes=("the job file has no memory block",))
+        return Workload(model=None, notes=(_with_proposal(job, "the job file has no memory block"),))
     resolved = resolve(job)
-    hyperparameters = job.hyperparameters if hyperparameters is None else hyperparameters
-    reader, told = Reader(job, memory, hyperparameters), Told(job, memory, hyperparameters)
+    given = Given(job, hyperparameters)
+    reader, told = Reader(job, memory, given), Told(job, memory, given)
     workload = _workload(reader, told, memory, resolved)
-    shared = sharing_problems(workload.sharding, workload.cpu_offload, workload.stack, workload.base_dtype)
-    given = "method" in memory.model_fields_set  # then the rules of the job file have asked
-    trained = [] if given else method_problems(memory, workload.method, workload.stack)
+    sharing = workload.sharding, workload.cpu_offload, workload.stack, workload.base_dtype
+    places = {field: told.place(field) for field in ("sharding", "base_dtype")}
+    said = {field: at for field, at in places.items() if at and field not in memory.model_fields_set}
+    shared = sharing_problems(*sharing, said)
+    written = "method" in memory.model_fields_set  # then the rules of the job file have asked
+    trained = [] if written else method_problems(memory, workload.method, workload.stack)
     if problems := [*reader.problems, *told.problems, *shared, *trained]:
         raise job.refusal(problems)
     return workload
+
+
+def _with_proposal(job: Job, lack: str) -> str:
+    found = proposed(job)
+    return f"{lack}; {found}" if found else lack
 
 
 def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | None) -> Workload:
     model = resolved.model if resolved else None
     objective: Objective = told.get("objective")
     if objective != "supervised" and model is not None:
-        if not isinstance(model, Transformer) or model.architecture != "decoder":
+        if not isinstance(model, Transformer) or model.architecture not in _architectures(objective):
             reader.problems.append(_unknown_objective(told, objective))
-        elif objective == "reward":
+        elif objective in OF_VECTORS:
             model = replace(model, head="classification")
     model = sized(reader, told, model)
     batch = _counted(reader, told, "micro_batch")
@@ -100,7 +114,9 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, _OF_STEPS):
-        reader.notes.append("no batch size is given, in memory.micro_batch or as a hyperparameter; taken as 1")
+        batch = default_batch(told.get("stack"))
+        whose = f"{batch}, the Trainer's default" if batch else "1"
+        reader.notes.append(f"no batch size is given, in memory.micro_batch or as a hyperparameter; taken as {whose}")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
     precision = _precision(reader, told, model)
@@ -111,6 +127,9 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         reader.problems += _unknown_of_denoisers(reader, method, attention)
     checkpointing = _checkpointing(reader, told, model)
     size, in_memory = _dataset(memory, model)
+    evaluation = _evaluation(reader, told, model, batch or 1)
+    if isinstance(model, _OF_STEPS):
+        reader.notes += silent_defaults(reader, told, model, evaluates=evaluation is not None)
     loader = memory.loader or Loader()
     in_memory = reader.boolean("in_memory", in_memory or None) or False
     workers = reader.number("workers", loader.workers, least=0, most=10_000) or 0
@@ -146,18 +165,29 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         sample_bytes=loader.sample_bytes,
         dataset_gib=size,
         dataset_in_memory=in_memory,
-        evaluation_batch=reader.number("evaluation_batch", memory.evaluation_batch, most=_MOST_BATCH),
+        evaluation_batch=evaluation,
         frees_at_once="MALLOC_MMAP_THRESHOLD_" in reader.job.environment,
         expandable_segments=_expandable(reader.job.environment),
         hugging_face=reader.job.image.framework == "huggingface",
         saves_shards=told.saves_shards,
+        wrapped=told.wrapped,
+        zero=_zero(told, memory, model),
         notes=(
-            *(resolved.notes if resolved else ("memory.model is not given",)),
+            *(resolved.notes if resolved else (_with_proposal(reader.job, "memory.model is not given"),)),
             *_quantized(resolved, told, method),
+            *reader.said_elsewhere(),
             *reader.notes,
             *told.notes,
         ),
     )
+
+
+def _zero(told: Told, memory: Memory, model: object) -> Zero:
+    """Numbers of DeepSpeed: those of its configuration; a script that starts it by itself has its defaults else."""
+    zero = told.zero
+    if zero == Zero() and (told.value("stack") or memory.stack) == "deepspeed":
+        zero = Zero(bucket=REDUCE_BUCKET)
+    return zero.of(model.hidden) if isinstance(model, Transformer) else zero
 
 
 _OF_STEPS = (Transformer, Vision, Diffusion)
@@ -180,14 +210,23 @@ def _counted(reader: Reader, told: Told, knob: Literal["micro_batch", "accumulat
     ours = reader.hyperparameters[name]
     if not trainer and plain(place) != "hyperparameters.batch":
         if not same(ours, theirs):
-            reader.notes.append(f"hyperparameters.{name}, {text(ours)}, is not what {place} says, which counts")
+            reader.notes.append(
+                f"{reader.hyperparameters.named(name)}, {text(ours)}, is not what {place} says, which counts"
+            )
         return _whole(told.get(knob))
     if not same(ours, theirs):
         demand = "; the Trainer demands that they agree" if trainer else ""
         reader.notes.append(
-            f"{place} says {knob} {theirs}, and hyperparameters.{name} {text(ours)}, which counts{demand}"
+            f"{place} says {knob} {theirs}, and {reader.hyperparameters.named(name)} {text(ours)}, which counts{demand}"
         )
     return reader.number(knob, written, most=_MOST_BATCH)
+
+
+def _evaluation(reader: Reader, told: Told, model: object, batch: int) -> int | None:
+    given = reader.number("evaluation_batch", reader.memory.evaluation_batch, most=_MOST_BATCH)
+    if given is not None or not isinstance(model, _OF_STEPS):
+        return given
+    return default_evaluation(told.hyperparameter, told.get("stack"), batch, reader.notes)
 
 
 def _whole(value: object) -> int | None:
@@ -276,12 +315,16 @@ def _compared(reader: Reader, told: Told, objective: Objective, method: str) -> 
     if "objective" not in memory.model_fields_set:
         reader.problems += objective_problems(memory, objective)
     if objective == "supervised":
+        if isinstance(memory.model, str) and memory.model.lower().startswith(EMBEDDING_MODELS):
+            told.notes.append("one text of an example counts; with objective: contrastive two do, with triplet three")
         return {}
     given = told.get("reference_model") if needs.reference else None
     reference = needs.reference and (method == "full" if given is None else given)
     if needs.reference and given is None:
+        like = ", as with TRL 1 and no beta" if objective == "grpo" else ""
+        copy = "a frozen copy of the model; memory.reference_model: false if there is none"
         told.notes.append(
-            f"{objective} compares with a frozen copy of the model; memory.reference_model: false if there is none"
+            f"{objective} compares with {copy}{like}"
             if reference
             else f"{objective} compares with the model without its adapters, so there is no copy of it"
         )
@@ -312,9 +355,13 @@ def _teacher(reader: Reader, told: Told) -> Transformer | None:
     return found
 
 
-def _unknown_objective(told: Told, objective: str) -> Problem:
+def _architectures(objective: Objective) -> tuple[str, ...]:
+    return ("decoder", "encoder") if objective in OF_EMBEDDINGS else ("decoder",)
+
+
+def _unknown_objective(told: Told, objective: Objective) -> Problem:
     told_by = told.place("objective")
-    problem = f"what {objective} of a model that is no decoder needs is not known"
+    problem = f"what {objective} of a model that is no {' or '.join(_architectures(objective))} needs is not known"
     knob = "give measured peaks (family: measured) without it, or objective: supervised"
     return Problem(told_by or ("memory", "objective"), problem, knob)
 
@@ -360,8 +407,8 @@ def _step(reader: Reader, told: Told) -> Step:
         said = text(reader.hyperparameters[name])
         if said.startswith("paged"):
             reader.notes.append(
-                f"hyperparameters.{name}: paged states are counted on the GPU; they move to the host, and training is "
-                "slower, where memory is short"
+                f"{reader.hyperparameters.named(name)}: paged states are counted on the GPU; they move to the host, "
+                "and training is slower, where memory is short"
             )
         return STEPS.get(said, "foreach")
     by_trainer = told.get("stack") in ("hf-trainer", "hf-liger") and not told.get("sharding").startswith("zero")

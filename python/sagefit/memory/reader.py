@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from sagefit.job import Job
+from sagefit.job.given import Given
 from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Checkpointing, Knob, Memory
+from sagefit.job.names import plain
 from sagefit.job.other_names import PRECISIONS
 from sagefit.job.problem import Problem
 from sagefit.job.script_names import KNOBS_OF
 from sagefit.job.values import as_text
-from sagefit.memory.knobs import name_of, names_in, plain
+from sagefit.memory.knobs import name_of, names_in
 from sagefit.memory.values import checkpointing, flag, same, text, whole
 
 T = TypeVar("T")
@@ -22,10 +24,11 @@ _PER_GPU_BY_HABIT = ("batch_size", "train_batch_size")
 class Reader:
     """Looks values up in the hyperparameters, and collects problems and assumptions."""
 
-    def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
+    def __init__(self, job: Job, memory: Memory, given: Given) -> None:
         self.job = job
         self.memory = memory
-        self.hyperparameters = hyperparameters
+        self.hyperparameters = given
+        self._elsewhere: dict[str, list[str]] = {}
         self.problems: list[Problem] = []
         self.notes: list[str] = []
 
@@ -36,7 +39,7 @@ class Reader:
             value = whole(raw)
             if value is not None and least <= value <= most:
                 if plain(name) in _PER_GPU_BY_HABIT and knob == "micro_batch":
-                    self.notes.append(f"hyperparameters.{name}, {value}, is taken as the batch of one GPU")
+                    self.notes.append(f"{self.hyperparameters.named(name)}, {value}, is taken as the batch of one GPU")
                 return value
             self._unusable(name, f"{raw!r} is no whole number from {least} to {most}", knob)
             return None
@@ -101,6 +104,11 @@ class Reader:
             )  # which does not say of which 16 bits
         return self._pick("precision", written, parse, alike)
 
+    def said_elsewhere(self) -> Iterator[str]:
+        """What arguments and configuration files say, a note for each of them."""
+        for source, said in self._elsewhere.items():
+            yield f"{source}: {', '.join(said)}"
+
     def source(self, knob: Knob) -> Key:
         """Where the number of ``knob`` stands: among the hyperparameters, else in the memory block."""
         name = name_of(self.job, knob, self.hyperparameters)
@@ -117,15 +125,22 @@ class Reader:
         if name is None or name not in self.hyperparameters:
             return written
         raw = self.hyperparameters[name]
+        self._beaten(name, raw)
         value = parse(name, raw)
         if written is None and knob not in self.memory.knobs and knob != "precision":
             self._compare(knob, name, value, parse)
-        if value is not None and self._of_framework(knob, name):
+        if value is not None and written is None and (source := self.hyperparameters.source(name)):
+            self._elsewhere.setdefault(source, []).append(f"{knob} {text(value)}")
+        elif value is not None and self._of_framework(knob, name):
             self._noted(name, knob, value, written)
         if value is None or written is None or value == written or (written, value) in alike:
             return value if written is None else written
         if self._changed(name):
             return value
+        if self.hyperparameters.of_file(name):
+            here = dotted(_field(knob))
+            self.notes.append(f"{self.hyperparameters.named(name)} is {text(raw)}; {here}, {text(written)}, counts")
+            return written
         self.problems.append(
             Problem(
                 _field(knob),
@@ -135,6 +150,19 @@ class Reader:
         )
         return written
 
+    def _beaten(self, name: str, raw: object) -> None:
+        """An argument that replaces a hyperparameter of the same name, which then says something else in vain."""
+        beaten = self.hyperparameters.beaten.get(plain(name))
+        if beaten is not None and not same(beaten[1], raw):
+            field = self._place_of(beaten[0])
+            self.problems.append(
+                Problem(
+                    field,
+                    f"is {text(beaten[1])}, and {self._where(name)} is {text(raw)}, which comes later and counts",
+                    "keep one of them; attempts can change hyperparameters only",
+                )
+            )
+
     def _of_framework(self, knob: Knob, name: str) -> bool:
         """Whether only the tables of frameworks say that ``name`` sets ``knob``."""
         return knob not in self.memory.knobs and plain(name) in KNOBS_OF[knob]
@@ -142,13 +170,15 @@ class Reader:
     def _noted(self, name: str, knob: Knob, value: T, written: object) -> T:
         if written is None:
             said = as_text(self.hyperparameters[name])[:80]  # type: ignore[arg-type]
-            self.notes.append(f"hyperparameters.{name} is {said}, so {knob} is taken as {text(value)}")
+            self.notes.append(f"{self.hyperparameters.named(name)} is {said}, so {knob} is taken as {text(value)}")
         return value
 
     def _compare(self, knob: Knob, name: str, value: T | None, parse: Callable[[str, object], T | None]) -> None:
         """Two known names of one number with two values: nobody can tell which one the script goes by."""
         for other in names_in(self.job, knob, self.hyperparameters)[1:]:
             ours, theirs = self.hyperparameters[name], self.hyperparameters[other]
+            if self.hyperparameters.of_file(other) and not self.hyperparameters.of_file(name):
+                continue  # the command line counts
             # An attempt that sets only the one that counts means it.
             if same(ours, theirs) or (self._changed(name) and not self._changed(other)):
                 continue
@@ -176,7 +206,7 @@ class Reader:
         value = table.get(word)
         if value is None and word not in table:
             self.notes.append(
-                f"hyperparameters.{name}, {raw!r}, is not known to the planner and not considered; "
+                f"{self.hyperparameters.named(name)}, {raw!r}, is not known to the planner and not considered; "
                 f"memory.{knob} says what it is like"
             )
         return value
@@ -186,7 +216,8 @@ class Reader:
 
     def _changed(self, name: str) -> bool:
         """Whether an attempt sets ``name`` to something else than the job does."""
-        return self.hyperparameters[name] != self.job.hyperparameters.get(name)
+        own = self.hyperparameters.place(name) is None
+        return own and self.hyperparameters[name] != self.job.hyperparameters.get(name)
 
     def _unusable(self, name: str, message: str, knob: Knob) -> None:
         knob_text = f"correct it, or name another hyperparameter in memory.knobs.{knob}"
@@ -194,10 +225,14 @@ class Reader:
 
     def _place(self, name: str) -> Key:
         """The field of hyperparameter ``name``: the attempt's whose hyperparameters these are, else the job's."""
+        return self.hyperparameters.place(name) or self._place_of(name)
+
+    def _place_of(self, name: str) -> Key:
         own, attempts = self.job.hyperparameters, self.job.attempts
-        if self._changed(name) and attempts != "auto":
+        if attempts != "auto":
             for index, attempt in enumerate(attempts):
-                if name in attempt.hyperparameters and own | attempt.hyperparameters == self.hyperparameters:
+                mine = attempt.hyperparameters
+                if name in mine and mine[name] != own.get(name) and own | mine == self.hyperparameters.own:
                     return ("attempts", index, "hyperparameters", name)
         return ("hyperparameters", name)
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sagefit.job.memory_model import WITHOUT_FSDP, LoraTargets, Sharding, Stack
+from sagefit.job.memory_model import (
+    DECODERS_ONLY,
+    WITHOUT_FSDP,
+    LoraTargets,
+    Sharding,
+    Stack,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class StackProfile:
     lora_dropout: adapters are trained with dropout, so each saves a copy of its input.
     unties: the head has weights of its own even where the model ties it to the embedding.
     expandable_segments: it starts with torch's allocator set so (torchtitan's ``run_train.sh``).
+    gathers_at_load: a sharded model is gathered on each rank when the pretrained weights are loaded (Lightning Fabric's
+        ``_load_raw_module_state``, which LitGPT calls).
     """
 
     logits: float = 14
@@ -55,6 +63,7 @@ class StackProfile:
     fused_mlp: bool = False
     lora_dropout: bool = True
     expandable_segments: bool = False
+    gathers_at_load: bool = False
 
 
 # Logits. In HF Transformers with bf16: 2 logits + 4 upcast + 4 log-softmax + 4 gradient, 12 measured when
@@ -77,6 +86,7 @@ PROFILES: dict[Stack, StackProfile] = {
         base_16_bit=False,
         lora_targets="attention",
         unties=True,
+        gathers_at_load=True,
     ),
     "torchtitan": StackProfile(
         logits=16, logits_checkpointed=16, step=0, fsdp=True, selective=True, expandable_segments=True
@@ -96,6 +106,14 @@ def profile_of(stack: Stack, sharding: Sharding) -> StackProfile:
     return replace(profile, fsdp=True) if sharding.startswith("fsdp") and not profile.fsdp else profile
 
 
-def stacks_with(sharding: Sharding) -> tuple[Stack, ...]:
-    """The stacks that can shard so: FSDP is PyTorch's, and an engine of its own shards in its own way."""
-    return tuple(stack for stack in PROFILES if not sharding.startswith("fsdp") or stack not in WITHOUT_FSDP)
+def stacks_with(sharding: Sharding, architecture: str = "decoder") -> tuple[Stack, ...]:
+    """The stacks that can shard so, and train a transformer of this ``architecture``.
+
+    FSDP is PyTorch's, and an engine of its own shards in its own way. One without QLoRA stays where the method is
+    QLoRA: measured runs of others needed more than all that have it would say.
+    """
+    unable = {
+        *(WITHOUT_FSDP if sharding.startswith("fsdp") else ()),
+        *(DECODERS_ONLY if architecture != "decoder" else ()),
+    }
+    return tuple(stack for stack in PROFILES if stack not in unable)

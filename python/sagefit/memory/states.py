@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from sagefit.memory.deepspeed import REDUCE_BUCKET
 from sagefit.memory.stacks import StackProfile
 from sagefit.memory.workload import Placement, Workload
 
 NF4 = 0.5625  # 4 bits, and an fp32 constant for each block of 64 (Dettmers et al. 2023, no double quantization)
 INT8 = 1.001  # 8 bits, and an fp32 constant for each row (Dettmers et al. 2022)
-LIVE_PARAMETERS = 1e9  # DeepSpeed stage3_max_live_parameters
-SUB_GROUP = 1e9  # DeepSpeed sub_group_size: elements that one step of the sharded optimizer takes at a time
-BUCKET = 5e8  # DeepSpeed reduce_bucket_size and allgather_bucket_size, elements
 # Kahan summation keeps what rounding took of a weight: a third state (AdamWBF16, optimi).
 MOMENTS = {"adamw": 2, "adamw-kahan": 3, "lion": 1, "sgd-momentum": 1, "sgd": 0}
 EIGHT_BIT = 2.04  # two 8-bit moments, and an fp32 constant for each block of 256 (Dettmers et al. 2022)
@@ -75,12 +73,12 @@ def model_state(workload: Workload, placement: Placement, profile: StackProfile,
     owned = trained / ranks if stage else trained
     offloaded = workload.cpu_offload != "none"
     return State(
-        weights=0.0 if stage == 3 and workload.cpu_offload == "parameters" else weights / (ranks if stage == 3 else 1),
+        weights=_kept(workload, weights, total, ranks, zero=zero),
         gradients=gradients / (ranks if stage >= 2 else 1),
         optimizer=0.0 if offloaded else optimizer / (ranks if stage else 1),
         cast_copies=2 * counts.linear if mixed and not engine and stage < 3 and frozen in (0.0, 4 * total) else 0.0,
         gathered=_gathered(workload, profile, counts, (frozen or weights) / total, ranks) if stage == 3 else 0.0,
-        buckets=size * _bucket(stage, together, trained, counts),
+        buckets=size * _bucket(workload, together, trained, counts),
         step=0.0 if offloaded else _step(workload, profile, owned, size, zero=zero),
         load=2 * counts.layer if quantized(workload) else 0.0,
     )
@@ -99,19 +97,35 @@ def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored:
     linear, embedding = size, size
     if workload.method == "qlora":
         linear, embedding = NF4, _unquantized(workload, profile)
-    live = 2 * counts.layer if profile.fsdp else LIVE_PARAMETERS + counts.layer
-    if workload.sharding == "fsdp-shard-grad-op":
+    live = 2 * counts.layer if profile.fsdp else workload.zero.live + counts.layer
+    if workload.sharding == "fsdp-shard-grad-op" or not workload.wrapped:
         live = counts.linear  # weights stay gathered from the forward pass to the end of the backward pass
     whole = linear * counts.linear + embedding * counts.embedding
     others = whole * (1 - 1 / ranks) if ranks > 1 else whole
     return min(others, linear * min(live, counts.linear) + embedding * counts.embedding)
 
 
-def _bucket(stage: int, ranks: int, trained: float, counts: Counts) -> float:
-    """Gradients in flight, elements. DistributedDataParallel's buckets hold a second copy of all of them."""
+def _kept(workload: Workload, weights: float, total: float, ranks: int, *, zero: bool) -> float:
+    """Bytes of weights that stay on a rank: all, or its shard, and a shard of the second copy that ZeRO++ makes."""
+    if workload.stage < 3:
+        return weights
+    second = 2 * total / workload.zero.secondary if zero and workload.zero.secondary else 0.0
+    return second if workload.cpu_offload == "parameters" else weights / ranks + second
+
+
+def _bucket(workload: Workload, ranks: int, trained: float, counts: Counts) -> float:
+    """Gradients in flight, elements. DistributedDataParallel's buckets hold a second copy of all of them.
+
+    DeepSpeed makes its buffers in full, however little is trained.
+    """
+    stage, zero = workload.stage, workload.zero
     if ranks == 1 and stage == 0:
         return 0.0
-    return min(trained, {0: trained, 3: counts.layer}.get(stage, BUCKET))
+    unit = counts.layer if workload.wrapped else trained
+    moving = min(trained, {0: trained, 3: unit}.get(stage, REDUCE_BUCKET))
+    if zero.bucket is None or stage == 0:
+        return moving
+    return max(moving, zero.bucket) if stage == 3 else zero.bucket * zero.buffers
 
 
 def frozen_bytes(workload: Workload, profile: StackProfile, counts: Counts, weight: int) -> float:
@@ -155,5 +169,5 @@ def _step(workload: Workload, profile: StackProfile, owned: float, size: int, *,
     if workload.optimizer not in MOMENTS or workload.optimizer == "sgd":
         return 0.0
     if zero and workload.method == "full":
-        return (8 if size == 2 else 4) * min(owned, SUB_GROUP)
+        return (8 if size == 2 else 4) * min(owned, workload.zero.sub_group)
     return profile.step * size * owned if workload.step == "foreach" else 0.0

@@ -11,38 +11,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sagefit.job import Job
+from sagefit.job.given import Given, in_code, is_of_file, spelt
 from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Memory, Objective
 from sagefit.job.memory_rules import ACCELERATE
+from sagefit.job.names import plain
 from sagefit.job.problem import Problem
 from sagefit.job.script_names import SWIFT_CONFIGURATIONS
+from sagefit.memory.deepspeed import Zero, not_considered, offloaded, zero_of
 from sagefit.memory.dialects import Dialects, batch_of_deepspeed
+from sagefit.memory.habits import loads_in_16_bits
 from sagefit.memory.kinds import kinds_of
-from sagefit.memory.knobs import name_of, plain
+from sagefit.memory.knobs import name_of
 from sagefit.memory.said import Said
 from sagefit.memory.stacks import PROFILES
 from sagefit.memory.values import flag, share, text, whole
 
-_LONGEST = 100_000
-"""Bytes of a configuration; real ones have a hundredth."""
-# Words of ms-swift and LLaMA-Factory. SimPO is a loss of TRL's CPO.
-_OBJECTIVES: dict[str, Objective] = {
+# Words of ms-swift, LLaMA-Factory and axolotl. SimPO is a loss of TRL's CPO, IPO one of its DPO.
+OBJECTIVES: dict[str, Objective] = {
     **dict.fromkeys(("sft", "pt"), "supervised"),
     **dict.fromkeys(("cpo", "simpo"), "cpo"),
     **dict.fromkeys(("rm", "reward"), "reward"),
-    "dpo": "dpo",
+    **dict.fromkeys(("dpo", "ipo"), "dpo"),
     "orpo": "orpo",
     "kto": "kto",
     "grpo": "grpo",
     "gkd": "gkd",
 }
-_LIGER = ("use_liger_kernel", "use_liger")
+# Losses of sentence-transformers, by class and as they are spelt in short.
+_LOSSES: dict[str, Objective] = {
+    **dict.fromkeys(("multiplenegativesrankingloss", "mnrl", "infonce", "contrastive"), "contrastive"),
+    **dict.fromkeys(("contrastiveloss", "onlinecontrastiveloss", "cosinesimilarityloss", "cosentloss"), "contrastive"),
+    **dict.fromkeys(("tripletloss", "triplet", "triplet_loss"), "triplet"),
+}
+# MIGRATION.md of TRL 1: "server" before, "colocate" from then on. Taken is what needs more.
+_NO_MODE = (
+    "true without vllm_mode: TRL 1 then runs vLLM inside of the trainer (colocate), and older releases on a server "
+    "(vllm_mode: server, or memory.sampler: elsewhere)"
+)
+_OF_OBJECTIVES = ("rlhf_type", "rl", "stage")
+_LIGER = ("use_liger_kernel", "use_liger", "enable_liger_kernel", "liger_fused_linear_cross_entropy")
 # FSDP's ShardingStrategy, by name and by number, as words of TrainingArguments and of Accelerate.
 _STRATEGIES = {
     **dict.fromkeys(("full_shard", "1", "true"), "fsdp"),
@@ -56,13 +69,16 @@ _STRATEGIES = {
 class Told:
     """Reads what the script is told, compares it with the memory block, and collects notes and problems."""
 
-    def __init__(self, job: Job, memory: Memory, hyperparameters: Mapping[str, object]) -> None:
+    def __init__(self, job: Job, memory: Memory, given: Given) -> None:
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         self.saves_shards = False
+        self.wrapped = True
+        self.zero = Zero()
+        self.processes: tuple[Key, int] | None = None
         self._job, self._memory = job, memory
-        self._spelt = {plain(name): name for name in hyperparameters}
-        self._hyperparameters = hyperparameters
+        self._spelt = spelt(given)
+        self._hyperparameters = given
         self._said: dict[str, Said] = {}
         self.kinds = kinds_of(job)
         self.seen: set[str] = set()
@@ -96,6 +112,9 @@ class Told:
             return said.value
         if (written, said.value) in self._alike():
             return said.value
+        if is_of_file(said.place):
+            self.notes.append(f"{dotted(said.place)} is {said.words}; memory.{field}, {text(written)}, counts")
+            return written
         self.problems.append(
             Problem(
                 ("memory", field),
@@ -129,6 +148,8 @@ class Told:
         method = self._said["method"].value if "method" in self._said else self._memory.method
         silent = name_of(self._job, "precision", self._hyperparameters) is None and "precision" not in self._said
         yield from self._dialects.dtype(str(method), also_precision=silent)
+        if method == "lora" and "language" in self.kinds and "base_dtype" not in self._memory.model_fields_set:
+            yield from filter(None, [loads_in_16_bits(self.hyperparameter)])
         yield from self._dialects.length(self._objective_now())
         yield from self._dialects.batch()
         self._dialects.uncounted()
@@ -140,11 +161,11 @@ class Told:
 
     def hyperparameter(self, name: str) -> tuple[Key, object] | None:
         """The place and value of the hyperparameter of this name, in lower case and with _ for -."""
-        spelt = self._spelt.get(name)
-        if spelt is None:
+        if name not in self._spelt:
             return None
-        self.seen.add(spelt)
-        return ("hyperparameters", spelt), self._hyperparameters[spelt]
+        name = self._spelt[name]
+        self.seen.add(name)
+        return self._hyperparameters.place(name) or ("hyperparameters", name), self._hyperparameters[name]
 
     def checkpoints_by_default(self) -> str:
         """Why activations are checkpointed although nothing asks for it; empty where they are not."""
@@ -178,10 +199,25 @@ class Told:
         config = self.hyperparameter("fsdp_config")
         settings = self._file(*config, kind="fsdp_config") if config else {}
         yield Said("sharding", _resharded(sharding, settings), place, words or "empty")
+        self._wrapping(config[0] if config else place, settings)
+        if sharding != "none" and text(raw) != "true" and "auto_wrap" not in words:
+            self.notes.append(
+                f"{dotted(place)} has no auto_wrap, with which FSDP shards layer by layer, as it is taken here; "
+                "without it, a rank gathers the whole model"
+            )
         if offload != "none":
             yield Said("cpu_offload", offload, place, words)
         if config and _first(settings, "activation_checkpointing"):
             yield Said("gradient_checkpointing", True, config[0], "a configuration with activation_checkpointing")
+
+    def _wrapping(self, place: Key, settings: Mapping[str, object]) -> None:
+        """What FSDP shards as one: a layer, or with NO_WRAP the model."""
+        policy = text(_setting(settings, "auto_wrap_policy") or settings.get("FSDP_AUTO_WRAP_POLICY"))
+        if policy == "no_wrap":
+            self.wrapped = False
+            self.notes.append(f"{dotted(place)}: with NO_WRAP the model is sharded as one, so a rank gathers all of it")
+        elif policy == "size_based_wrap" or (whole(_setting(settings, "min_num_params")) or 0) > 0:
+            self.notes.append(f"{dotted(place)}: what is sharded as one goes by size, and is taken as a layer")
 
     def _deepspeed(self, place: Key, raw: object) -> Iterator[Said]:
         if (named := SWIFT_CONFIGURATIONS.get(text(raw))) and self._content(str(raw).strip()) is None:
@@ -194,7 +230,7 @@ class Told:
 
     def _zero(self, place: Key, settings: Mapping[str, object]) -> Iterator[Said]:
         zero = settings.get("zero_optimization")
-        zero = zero if isinstance(zero, dict) else {}
+        zero = zero if isinstance(zero, dict) else {"stage": 1} if zero is True else {}
         stage = whole(zero.get("stage", 0))
         if stage not in (0, 1, 2, 3):
             self.notes.append(f"{dotted(place)}: stage {zero.get('stage')!r} of ZeRO is not known and not considered")
@@ -205,8 +241,10 @@ class Told:
             if isinstance(given, dict) and flag(given.get("enabled", "")):
                 yield Said("precision", f"{kind}-mixed", place, f"a DeepSpeed configuration with {kind}")
         yield Said("sharding", f"zero{stage}" if stage else "none", place, words)
-        devices = {name: zero.get(f"offload_{name}") for name in ("param", "optimizer")}
-        away = [name for name, at in devices.items() if isinstance(at, dict) and text(at.get("device")) != "none"]
+        if stage:
+            self.zero = zero_of(zero)
+        self.notes += [f"{dotted(place)}: {what}, which is not considered" for what in not_considered(settings)]
+        away = offloaded(zero)
         if away:
             yield Said("cpu_offload", "parameters" if "param" in away else "optimizer", place, words)
         if self._memory.stack != "unknown" and PROFILES[self._memory.stack].fsdp:
@@ -222,6 +260,7 @@ class Told:
             sharding = _STRATEGIES.get(word, "fsdp")
             reshard = {"reshard_after_forward": settings.get("FSDP_RESHARD_AFTER_FORWARD", "true")}
             yield Said("sharding", _resharded(sharding, reshard), place, word)
+            self._wrapping(place, settings)
             self.saves_shards |= text(settings.get("FSDP_STATE_DICT_TYPE")) == "sharded_state_dict"
             if flag(settings.get("FSDP_OFFLOAD_PARAMS", "")):
                 yield Said("cpu_offload", "parameters", ("environment", "FSDP_OFFLOAD_PARAMS"), "true")
@@ -244,6 +283,8 @@ class Told:
     def _accelerate_file(self, place: Key, raw: object) -> Iterator[Said]:
         settings = self._file(place, raw, kind="Accelerate configuration")
         kind = text(settings.get("distributed_type", ""))
+        if (processes := whole(settings.get("num_processes"))) and processes > 0:
+            self.processes = place, processes
         yield from _mixed(place, settings.get("mixed_precision"))
         words = f"an Accelerate configuration with distributed_type {kind.upper()}"
         if kind == "fsdp":
@@ -251,6 +292,7 @@ class Told:
             fsdp = fsdp if isinstance(fsdp, dict) else {}
             sharding = _STRATEGIES.get(text(fsdp.get("fsdp_sharding_strategy", "full_shard")), "fsdp")
             yield Said("sharding", _resharded(sharding, fsdp), place, words)
+            self._wrapping(place, fsdp)
             self.saves_shards |= text(_setting(fsdp, "state_dict_type")) == "sharded_state_dict"
             if _first(fsdp, "offload_params"):
                 yield Said("cpu_offload", "parameters", place, words)
@@ -296,13 +338,22 @@ class Told:
             yield Said("optimizer", "adamw-8bit", found[0], text(found[1]))
 
     def _objective(self) -> Iterator[Said]:
-        """ms-swift's ``rlhf_type``, LLaMA-Factory's ``stage``, and TRL's arguments for references and vLLM."""
-        for name in ("rlhf_type", "stage"):
+        """ms-swift's ``rlhf_type``, LLaMA-Factory's ``stage``, axolotl's ``rl``, TRL's of references and vLLM."""
+        loss, stage = self.hyperparameter("pref_loss"), self.hyperparameter("stage")
+        if loss and stage and text(stage[1]) == "dpo" and text(loss[1]) in ("orpo", "simpo"):  # without a reference
+            yield Said("objective", OBJECTIVES[text(loss[1])], loss[0], text(loss[1]))
+        for name in _OF_OBJECTIVES:
             found = self.hyperparameter(name)
-            if found and text(found[1]) in _OBJECTIVES:
-                yield Said("objective", _OBJECTIVES[text(found[1])], found[0], text(found[1]))
-            elif found and (name == "rlhf_type" or text(found[1]) == "ppo"):
+            if found and text(found[1]) in OBJECTIVES:
+                yield Said("objective", OBJECTIVES[text(found[1])], found[0], text(found[1]))
+            elif found and (
+                name == "rlhf_type" or (name == "rl" and flag(found[1]) is None) or text(found[1]) == "ppo"
+            ):
                 self.notes.append(f"{dotted(found[0])}: what {text(found[1])[:40]!r} needs is not known to the planner")
+        for name in ("loss", "loss_function", "loss_type"):
+            found = self.hyperparameter(name)
+            if found and "language" in self.kinds and text(found[1]) in _LOSSES:
+                yield Said("objective", _LOSSES[text(found[1])], found[0], text(found[1]))
         before, beta = self.hyperparameter("precompute_ref_log_probs"), self.hyperparameter("beta")
         if before and flag(before[1]):
             yield Said("reference_model", False, before[0], text(before[1]))
@@ -313,9 +364,10 @@ class Told:
             mode, sleeps = self.hyperparameter("vllm_mode"), self.hyperparameter("vllm_enable_sleep_mode")
             asleep = self.hyperparameter("sleep_level")
             sleeping = (sleeps and flag(sleeps[1])) or (asleep and whole(asleep[1]))
-            inside = mode is not None and text(mode[1]) == "colocate"
+            inside = mode is None or text(mode[1]) == "colocate"
             sampler = ("vllm-sleeping" if sleeping else "vllm") if inside else "elsewhere"
-            yield Said("sampler", sampler, (mode or used)[0], text((mode or used)[1]))
+            words = text(mode[1]) if mode else _NO_MODE
+            yield Said("sampler", sampler, (mode or used)[0], words)
             of_gpu = self.hyperparameter("vllm_gpu_memory_utilization")
             if of_gpu and inside and share(of_gpu[1]):
                 yield Said("sampler_share", share(of_gpu[1]), of_gpu[0], text(of_gpu[1]))
@@ -324,8 +376,8 @@ class Told:
                 yield Said("teacher_model", str(found[1]), found[0], text(found[1]))
 
     def _objective_now(self) -> str:
-        said = self.hyperparameter("rlhf_type")
-        return _OBJECTIVES.get(text(said[1]), "") if said else self._memory.objective
+        said = self.hyperparameter("rlhf_type") or self.hyperparameter("rl")
+        return OBJECTIVES.get(text(said[1]), "") if said else self._memory.objective
 
     def _kernels(self) -> Iterator[Said]:
         found = next(filter(None, map(self.hyperparameter, _LIGER)), None)
@@ -342,6 +394,8 @@ class Told:
 
     def _file(self, place: Key, raw: object, *, kind: str) -> dict[str, object]:
         """The mapping that ``raw`` is, as JSON, or that the file of this name in the code holds."""
+        if isinstance(raw, Mapping):
+            return dict(raw)
         written = str(raw).strip()
         content = written if written.startswith("{") else self._content(written)
         if content is None:
@@ -358,18 +412,8 @@ class Told:
         return parsed
 
     def _content(self, name: str) -> str | None:
-        if self._job.code is None or not name:
-            return None
-        folder = self._job.local(self._job.code.source_dir)
-        path = (folder / _in_container(name)).resolve()
-        if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > _LONGEST:
-            return None
-        return path.read_text(encoding="utf-8", errors="replace")
-
-
-def _in_container(name: str) -> Path:
-    """A path of the script, which runs in ``/opt/ml/code``, from the folder of the code."""
-    return Path(name.removeprefix("/opt/ml/code/"))
+        path = in_code(self._job, name)
+        return path.read_text(encoding="utf-8", errors="replace") if path else None
 
 
 def _resharded(sharding: str, settings: Mapping[str, object]) -> str:

@@ -56,7 +56,7 @@ def gpu_phases(model: Transformer, workload: Workload, placement: Placement) -> 
 @lru_cache(maxsize=4096)
 def worst_stack(model: Transformer, workload: Workload, placement: Placement) -> Stack:
     """The known stack under which this workload needs most."""
-    able = stacks_with(workload.sharding)
+    able = stacks_with(workload.sharding, model.architecture)
     return max(able, key=lambda stack: peak(_device_phases(model, workload, placement, stack)))
 
 
@@ -68,7 +68,7 @@ def _device_phases(model: Transformer, workload: Workload, placement: Placement,
     if not profile.fsdp or workload.stage < 3 or ranks == 1 or expandable:
         return with_overhead(phases, ranks, frees=frees)
     # Where weights are next to nothing, pools are no reason to call sharding dearer than whole weights on each rank.
-    gathered = workload.sharding == "fsdp-shard-grad-op"
+    gathered = workload.sharding == "fsdp-shard-grad-op" or not workload.wrapped
     whole = tensor_phases(model, replace(workload, sharding="none" if gathered else "zero2"), placement, profile)
     return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks, frees=frees)))
 
@@ -89,6 +89,7 @@ def tensor_phases(
     always = state.gradients if keeps or profile.main_gradients else 0.0
     old = state.gradients if workload.accumulation > 1 else always
 
+    gathers = profile.gathers_at_load and workload.stage == 3 and workload.cpu_offload != "parameters"
     # DistributedDataParallel keeps its buckets; a sharded engine has them while gradients travel.
     kept, travelling = (state.buckets, 0.0) if workload.sharding == "none" else (0.0, state.buckets)
     sampler = objectives.sampler_bytes(workload, placement)
@@ -116,7 +117,12 @@ def tensor_phases(
     end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.live}
     backward = max(start, end, key=lambda parts: sum(parts.values()))
     phases = {
-        "load": {"weights": state.weights, "temporaries": state.load, "second model": base["second model"]},
+        "load": {
+            "weights": state.weights,
+            "temporaries": state.load,
+            "second model": base["second model"],
+            "communication": state.weights * workload.shards(placement) if gathers else 0.0,
+        },
         "forward": forward,
         "backward": backward | {"communication": kept + state.gathered + travelling},
         "step": base | {"gradients": state.gradients, "temporaries": state.step},

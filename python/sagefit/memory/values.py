@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sagefit.job.memory_model import Checkpointing
 
-_KINDS: dict[str, Checkpointing] = {"full": "full", "selective": "selective"}
+# Unsloth has a kind of its own, which its stack knows.
+_KINDS: dict[str, Checkpointing] = {"full": "full", "selective": "selective", "unsloth": True}
 _FLAGS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0", "none", ""), False),

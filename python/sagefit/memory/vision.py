@@ -15,7 +15,7 @@ from sagefit.job.memory_model import Stack
 from sagefit.memory.overhead import NCCL, peak
 from sagefit.memory.stacks import PROFILES, StackProfile, profile_of, stacks_with
 from sagefit.memory.states import State, model_state
-from sagefit.memory.vision_models import BATCHES, MIB, Found, default_image_size, find, known, names, resolve
+from sagefit.memory.vision_models import BATCHES, MIB, Found, default_image_size, find, known, names, resizes, resolve
 from sagefit.memory.workload import Phases, Placement, Vision, Workload
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "names",
     "notes",
     "phases_of",
+    "resizes",
     "resolve",
     "tensor_phases",
 ]
@@ -40,6 +41,7 @@ __all__ = [
 # ResNet-50, and Faster R-CNN and Mask R-CNN have 1.63 and 1.74 times the parameters; that torchvision freezes the
 # first layers and all batch norms, which halves the activations, is left to be a margin.
 TASKS = {"detection": (1.25, 1.75), "segmentation": (3.0, 2.0)}
+_SIDES = "memory.model.height and width say other sides"
 # Bytes of input for each value of an image: two prefetched fp32 batches and one of bytes, as timm's loader has.
 INPUT = 2 * 4 + 1
 
@@ -126,7 +128,9 @@ def notes(workload: Workload) -> tuple[str, ...]:
         return ()
     found = resolve(workload.model)
     said = []
-    if not workload.model.image_size:
+    if not workload.model.image_size and resizes(found):
+        said.append(f"images are taken as 800 x 1333, to which detectors resize photographs; {_SIDES}")
+    elif not workload.model.image_size:
         said.append(f"images are {found.size} x {found.size}, the default of {found.model.name}")
     if found.task != "classification" and found.traced and _frozen(workload.model):
         said.append(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, cast
@@ -214,6 +214,12 @@ def _named(name: str) -> Model | None:
     return table().get(name) or _by_plain_name().get(_plain(name))
 
 
+_SHORTER = 800
+# The side of a square with the pixels of 800 x 1333, to which detectors resize the photographs of COCO: torchvision's
+# GeneralizedRCNNTransform, detectron2's ResizeShortestEdge, MMDetection's configurations, DETR.
+_LANDSCAPE = 1033
+
+
 def resolve(vision: Vision) -> Found:
     """The model of a workload with its image size and task; raises KeyError for a name that is not `known`."""
     found = find(vision.name)
@@ -226,7 +232,15 @@ def resolve(vision: Vision) -> Found:
         model = other
     if not vision.pretrained:
         model = table().get(f"{model.name}{_SCRATCH}", model)
-    return Found(model, vision.image_size or size, task)
+    found = Found(model, vision.image_size or size, task)
+    return replace(found, size=_LANDSCAPE) if not vision.image_size and resizes(found) else found
+
+
+def resizes(found: Found) -> bool:
+    """Whether it is a detector whose photographs usually have a shorter side of 800 pixels and a longer of 1,333."""
+    if found.task != "detection":
+        return False
+    return not found.traced or (found.model.size == _SHORTER and found.model.library not in ("ultralytics", "yolov5"))
 
 
 def _of_task(model: Model, task: Task) -> Model | None:

@@ -24,6 +24,7 @@ from sagefit.job.memory_model import (
     Stack,
     Step,
 )
+from sagefit.memory.deepspeed import DEFAULTS, Zero
 
 GIB = 1024**3
 
@@ -210,7 +211,9 @@ class Workload:
     ``checkpointing`` says which kind gradient checkpointing is. ``frees_at_once`` says that malloc is told to give
     memory back to the kernel as soon as it is freed, ``expandable_segments`` that torch's allocator is told to grow
     segments, ``hugging_face`` that the process loads Hugging Face's libraries, whatever the stack. ``saves_shards``
-    says that each rank of FSDP saves its own shard, so that none gathers the whole. ``torch`` is the release that runs
+    says that each rank of FSDP saves its own shard, so that none gathers the whole, ``wrapped`` that
+    FSDP shards layer by layer and not the model as one, ``zero`` what a DeepSpeed
+    configuration says besides its stage. ``torch`` is the release that runs
     or an older one, where it is known, ``step`` whose kernels update weights. ``reference`` says that a frozen
     copy of the model is on each GPU, ``teacher`` is that of ``objective`` gkd (None: the model's own numbers),
     ``sampler_share`` what vLLM takes of a GPU's memory. ``notes`` are assumptions made while reading, for the reader
@@ -254,6 +257,8 @@ class Workload:
     expandable_segments: bool = False
     hugging_face: bool = False
     saves_shards: bool = False
+    wrapped: bool = True
+    zero: Zero = DEFAULTS
     torch: tuple[int, int] | None = None
     step: Step = "foreach"
     notes: tuple[str, ...] = ()

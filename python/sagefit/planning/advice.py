@@ -159,7 +159,7 @@ def does_not_fit(job: Job, workload: Workload, found: Sequence[Candidate]) -> Sa
     if near and near.verdict == "RISKY" and near.allowed and not near.too_few_gpus:
         remedies.append(f"or memory.accept_risky: true, to run it on {near.instance_type} all the same")
     return SagefitError(
-        f"{where}: the job does not fit for certain on any instance it may use{why}",
+        f"{where}: no instance that the job may use is sure to hold it{why}",
         hint="\n".join([*remedies, "or write the attempts out, to run them whatever is predicted"]),
         exit_code=DOES_NOT_FIT,
     )

@@ -9,12 +9,14 @@ from typing import Any
 from sagefit.catalog.instance_table import instances
 from sagefit.errors import SagefitError
 from sagefit.job import Job
-from sagefit.job.memory_model import DiffusionModel, Knob, VisionModel
+from sagefit.job.entry_point import script_of
+from sagefit.job.memory_model import WITHOUT_QLORA, DiffusionModel, Knob, Loader, VisionModel
+from sagefit.job.names import plain
 from sagefit.job.other_names import KNOBS
 from sagefit.job.script_names import KNOBS_OF
 from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Diffusion, Measured, Tabular, Transformer, Vision, Workload
-from sagefit.memory.knobs import name_of, plain
+from sagefit.memory.knobs import argument, name_of
 from sagefit.memory.read import described
 from sagefit.planning.candidate import MOST_INSTANCES
 from sagefit.planning.choose import instances_for
@@ -23,8 +25,18 @@ from sagefit.planning.siblings import smaller
 ELSEWHERE = ("sharding", "type", "instances")
 """Kinds of changes that only show on other instances."""
 
-_WITHOUT_QLORA = ("tensorflow", "megatron", "torchtitan")
+_NOT_TOLD_QLORA = (*WITHOUT_QLORA, "tensorflow", "megatron")
+"""Stacks that do not have it, or have it in a way of their own: NeMo's on Megatron, int4 layers of Keras."""
 _SPELT = {"adamw-8bit": "adamw_bnb_8bit", "flash": "flash_attention_2", "bf16-mixed": "bf16"}
+# Names of transformers' TrainingArguments, and others by which a script that takes them is known.
+_ARGUMENTS: dict[str, str] = {
+    "micro_batch": "per_device_train_batch_size",
+    "accumulation": "gradient_accumulation_steps",
+    "gradient_checkpointing": "gradient_checkpointing",
+    "precision": "bf16",
+    "optimizer": "optim",
+}
+_OTHER_ARGUMENTS = ("num_train_epochs", "lr_scheduler_type", "per_device_eval_batch_size", "fp16", "logging_steps")
 # Fields of a workload that a job file names otherwise.
 _KNOBS = {"dataset_in_memory": "in_memory", "reference": "reference_model"}
 _BLOCKS = {"workers": "loader", "prefetch": "loader", "in_memory": "dataset"}
@@ -107,11 +119,13 @@ def _of_transformers(job: Job, now: Workload) -> Iterator[Change]:
         text = "memory.sampler: vllm-sleeping, and vllm_enable_sleep_mode in the script"
         yield Change("sampler", text, {"sampler": "vllm-sleeping"})
     if now.stack == "hf-trainer" and now.objective == "supervised":
-        yield Change("stack", "memory.stack: hf-liger", {"stack": "hf-liger"}, described=True)
+        told = _takes_arguments(job)
+        text = "hyperparameters.use_liger_kernel: true" if told else "memory.stack: hf-liger"
+        yield Change("stack", text, {"stack": "hf-liger"}, described=not told)
 
 
 def _methods(now: Workload) -> Iterator[Change]:
-    quantizes = isinstance(now.model, Transformer) and now.stack not in _WITHOUT_QLORA
+    quantizes = isinstance(now.model, Transformer) and now.stack not in _NOT_TOLD_QLORA
     for method in {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(now.method, ()):
         if method != "qlora" or quantizes:
             # The model with its adapters switched off is the reference.
@@ -156,23 +170,45 @@ def _of_knobs(job: Job, kind: str, knobs: Mapping[Knob, Hyperparameter]) -> Chan
     """A change of what hyperparameters of the job may set."""
     fields = {knob: field for field, knob in _KNOBS.items()}
     text = " with ".join(_written(job, knob, value) for knob, value in knobs.items())
-    described = any(_hyperparameter(job, knob, value)[0] is None for knob, value in knobs.items())
+    described = any(name_of(job, knob) is None and argument(job, knob) is None for knob in knobs)
     return Change(kind, text, {fields.get(knob, knob): value for knob, value in knobs.items()}, described=described)
 
 
 def _written(job: Job, knob: Knob, value: Hyperparameter) -> str:
     """How ``knob`` is set in the job file: the hyperparameter that sets it, the memory block, or both."""
     name, spelt = _hyperparameter(job, knob, value)
+    argued = _argument(job, knob, value)
     block = f"{_BLOCKS[knob]}." if knob in _BLOCKS else ""
     here = f"memory.{block}{knob}: {as_text(value)}"
+    if argued:
+        return f"code.arguments: {' '.join(argued)}{f' and {here}' if _is_written(job, knob) else ''}"
     if name is None:
         return here
     return f"hyperparameters.{name}: {as_text(spelt)}{f' and {here}' if _is_written(job, knob) else ''}"
 
 
 def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | None, Hyperparameter]:
-    """The hyperparameter that sets ``knob`` (None if the job has none), and ``value`` as scripts spell it."""
+    """The hyperparameter that sets ``knob`` (None if the script has none), and ``value`` as scripts spell it."""
     name = name_of(job, knob)
+    if name is None and argument(job, knob) is None and _takes_arguments(job):
+        able = _ARGUMENTS.get(knob)
+        name = able if able not in script_of(job).switches else None
+    return _spelling(job, knob, name, value)
+
+
+def _argument(job: Job, knob: Knob, value: Hyperparameter) -> list[str]:
+    """The words of the command line that set ``knob``, if one of the job's arguments does; a switch has no value."""
+    written = None if name_of(job, knob) else argument(job, knob)
+    if written is None:
+        return []
+    name, spelt = _spelling(job, knob, written, value)
+    if isinstance(spelt, bool):
+        return [f"--{name}" if spelt else f"--no_{name}"]
+    return [f"--{name}", as_text(spelt)]
+
+
+def _spelling(job: Job, knob: Knob, name: str | None, value: Hyperparameter) -> tuple[str | None, Hyperparameter]:
+    """The name that sets ``knob``, and ``value`` as scripts spell it there."""
     if knob == "precision" and name and name.lower() in ("bf16", "fp16"):
         return "bf16", True
     known = KNOBS_OF[knob].get(plain(name or ""))
@@ -180,6 +216,13 @@ def _hyperparameter(job: Job, knob: Knob, value: Hyperparameter) -> tuple[str | 
         spelt = next((word for word, meant in known.words.items() if meant == value), None)
         return (name, value) if spelt is None else (name, {"true": True, "false": False}.get(spelt, spelt))
     return name, _SPELT.get(str(value), value)
+
+
+def _takes_arguments(job: Job) -> bool:
+    """Whether the script takes hyperparameters as ``TrainingArguments``: a Trainer that is given one by its name."""
+    if job.memory is None or job.memory.stack not in ("hf-trainer", "hf-liger"):
+        return False
+    return any(plain(name) in (*_ARGUMENTS.values(), *_OTHER_ARGUMENTS) for name in job.hyperparameters)
 
 
 def _is_written(job: Job, key: str) -> bool:
@@ -194,23 +237,28 @@ def _takes(job: Job, change: Change) -> bool:
     if job.memory is None:
         return False
     memory: dict[str, Any] = {}
-    hyperparameters = dict(job.hyperparameters)
+    hyperparameters, arguments = dict(job.hyperparameters), list[str]()
     for field, value in change.workload.items():
         key = _KNOBS.get(field, field)
         name, spelt = _hyperparameter(job, key, value) if key in KNOBS else (None, value)
+        argued = _argument(job, key, value) if key in KNOBS else []
         if name:
             hyperparameters[name] = spelt
-        if name and not _is_written(job, key):
+        arguments += argued
+        if (name or argued) and not _is_written(job, key):
             continue
         if key == "model":
             memory[key] = _written_with(job.memory.model, value)
         elif block := _BLOCKS.get(key):
-            memory[block] = getattr(job.memory, block).model_copy(update={key: value})
+            holder = getattr(job.memory, block) or (Loader() if block == "loader" else None)
+            if holder is None:
+                return False
+            memory[block] = holder.model_copy(update={key: value})
         else:
             memory[key] = value
-    changed = job.model_copy(
-        update={"memory": job.memory.model_copy(update=memory), "hyperparameters": hyperparameters}
-    )
+    code = job.code.model_copy(update={"arguments": [*job.code.arguments, *arguments]}) if job.code else None
+    changes = {"memory": job.memory.model_copy(update=memory), "hyperparameters": hyperparameters, "code": code}
+    changed = job.model_copy(update=changes)
     try:
         workload = described(changed)
     except SagefitError:  # what it would contradict

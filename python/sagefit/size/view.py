@@ -25,6 +25,7 @@ from sagefit.memory import (
     vision,
 )
 from sagefit.memory.bounds import Bound, Evidence
+from sagefit.memory.other_models import proposed
 from sagefit.paths import display
 from sagefit.planning import PlannedAttempt, attempt_usd, is_estimated, repeats_note, usd_per_hour
 from sagefit.planning.candidate import Candidate, spot_range
@@ -87,7 +88,7 @@ def page(sizing: Sizing, *, every: bool = False) -> Iterator[RenderableType]:
 
 def _placed(job: Job, note: str) -> str:
     """``note`` with the line that it is about, where it begins with a field that is written."""
-    field = re.match(r"(?:memory|hyperparameters|resources)(?:\.[\w-]+)+", note)
+    field = re.match(r"(?:memory|hyperparameters|resources|environment|code)(?:\.[\w-]+)+", note)
     line = job.line_exactly(tuple(field[0].split("."))) if field else None
     return f"{display(job.path)}:{line}: {note}" if line else note
 
@@ -131,11 +132,13 @@ def _headline(sizing: Sizing) -> Text:
     if chosen:
         line.append(f" on {_instances(chosen)}, {_cost(chosen, sizing.region)}")
     elif shown:
-        line.append(f", does not fit for sure on any allowed instance; the closest is {_instances(shown)}")
+        sure = "it fits on no allowed instance" if sizing.verdict == "OOM" else "no allowed instance is sure to hold it"
+        line.append(f", {sure}; the closest is {_instances(shown)}")
     elif sizing.workload.model and sizing.candidates:
         line.append(f", nothing is predicted: {sizing.candidates[0].reason}")
     else:
         line.append(", memory.model does not say what is trained, so nothing is predicted")
+        line.append(f"; {found}" if (found := proposed(sizing.job)) else "")
     if shown:
         line.append(f"; {shown.reason}")
     usd, limit = sizing.worst_case_usd, sizing.job.max_price

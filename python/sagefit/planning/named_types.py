@@ -1,4 +1,4 @@
-"""Types that a job names whose GPUs are older than Ampere, where the training asks for what these lack."""
+"""Types that a job names and that are rarely what somebody wants: retired ones, and GPUs older than Ampere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ from sagefit.memory import Workload
 from sagefit.planning.job_plan import JobPlan
 
 
+def retired_types(job: Job) -> list[Problem]:
+    """Types that AWS has taken off its lists of EC2: ``auto`` leaves them out."""
+    found = []
+    for field, name, _ in named_types(job):
+        instance = instances().get(name)
+        if instance is not None and instance.retired:
+            message = f"{name} is retired: AWS has taken it off the lists of EC2, and capacity may be gone"
+            found.append(Problem(field, message, "name a newer type, or auto, which leaves retired types out"))
+    return list(dict.fromkeys(found))
+
+
 def older_gpus(plan: JobPlan) -> list[Problem]:
     """What a user should know of the types that the job names: ``auto`` leaves them out.
 
@@ -20,7 +31,7 @@ def older_gpus(plan: JobPlan) -> list[Problem]:
     and releases of torch answer differently where it is only emulated (``torch.cuda.is_bf16_supported``).
     """
     found = []
-    for field, name, hyperparameters in _named(plan.job):
+    for field, name, hyperparameters in named_types(plan.job):
         instance = instances().get(name)
         if instance is not None and instance.gpu_count and not instance.bf16:
             found += [Problem(field, *lack) for lack in _lacks(instance, plan.workload(hyperparameters))]
@@ -38,7 +49,7 @@ def _lacks(instance: Instance, workload: Workload) -> Iterator[tuple[str, str]]:
         yield f"{gpu} only emulates bf16: it is slow, or a trainer refuses it", f"train in fp16, or take {newer}"
 
 
-def _named(job: Job) -> Iterator[tuple[Key, str, Mapping[str, Hyperparameter]]]:
+def named_types(job: Job) -> Iterator[tuple[Key, str, Mapping[str, Hyperparameter]]]:
     """Types that an attempt may run on, each with the field that names it and the attempt's hyperparameters."""
     if job.attempts == "auto":
         yield from ((*at, job.hyperparameters) for at in _of_resources(job))

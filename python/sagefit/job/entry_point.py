@@ -1,0 +1,84 @@
+"""What the entry point of a job says of its own arguments: which are switches, and what is the default of others.
+
+The script is read and never run: only ``add_argument`` of argparse with literal names and values counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sagefit.job.names import plain
+
+if TYPE_CHECKING:
+    from sagefit.job.model import Job
+
+_LONGEST = 1_000_000
+"""Bytes of a script; long ones have a tenth."""
+_SWITCHES = ("store_true", "store_false", "store_const", "count")
+
+
+@dataclass(frozen=True)
+class Script:
+    """Arguments of a script, by plain name.
+
+    switches: the line of each argument that takes no value.
+    defaults: the value of each other that is not given, and False for a switch that turns something on.
+    """
+
+    switches: Mapping[str, int] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
+
+
+def script_of(job: Job) -> Script:
+    """What the entry point says; nothing where it is no Python script that can be read."""
+    if job.code is None or not job.code.entry_point.endswith(".py"):
+        return Script()
+    folder = job.local(job.code.source_dir).resolve()
+    try:
+        path = (folder / job.code.entry_point).resolve()
+        found = path.stat() if path.is_relative_to(folder) and path.is_file() else None
+    except (OSError, ValueError):
+        return Script()
+    return _read(path, found.st_mtime_ns) if found and found.st_size <= _LONGEST else Script()
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, _changed: int) -> Script:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Script()
+    switches: dict[str, int] = {}
+    defaults: dict[str, object] = {}
+    twice: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr != "add_argument":
+            continue
+        words = [str(_literal(each, "")) for each in node.args]
+        names = [plain(word[2:]) for word in words if word.startswith("--") and word[2:]]
+        options = {each.arg: each.value for each in node.keywords if each.arg}
+        action = _literal(options.get("action"), "")
+        default = _literal(options.get("default"), None)
+        if action == "store_true" and default is None:
+            default = False
+        for name in names:
+            if name in switches or name in defaults:
+                twice.add(name)
+            if action in _SWITCHES:
+                switches[name] = node.lineno
+            if default is not None and action != "store_false":
+                defaults[name] = default
+    return Script(switches, {name: value for name, value in defaults.items() if name not in twice})
+
+
+def _literal(node: ast.expr | None, other: object) -> object:
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, bool | int | float | str):
+        return other
+    return node.value
