@@ -22,12 +22,15 @@ from sagefit.paths import ROOT, home
 PACKAGES = ROOT / "python"
 ALL, EACH = 92, 80  # percent of lines
 _WHOLE = ("-n", "auto", "--dist", "loadgroup", "--level", "full", "--provider", "started")  # as make test-full
-# They look at the interpreter itself: its memory, its modules, what measures it.
+# They look at the interpreter itself: its memory, its modules, what measures it, or how the suite starts processes.
 LEFT_OUT = (
     "tests/launcher/test_launcher_failures.py::test_output_that_is_no_text_does_no_harm",
     "tests/launcher/test_launcher_run.py::test_a_run_that_succeeds",
     "tests/launcher/test_launcher_torch.py::test_it_is_no_part_of_the_script_s_own_python",
+    "tests/suite/test_limits.py::test_a_test_that_hangs_is_ended_with_the_stacks_of_its_processes",
     "tests/suite/test_measure_coverage.py::test_a_process_with_an_environment_of_its_own_is_measured",
+    "tests/suite/test_own_environment.py::test_it_is_the_same_wherever_the_tests_are_started",
+    "tests/suite/test_preloaded.py",
 )
 # The first runs as `sitecustomize.py` of the training script, the child in an interpreter with torch, and the last two
 # with `-I -S`, so that nothing is loaded before them. Their tests run them as they are.
@@ -37,11 +40,11 @@ NOT_SEEN = (
     "sagefit_cloud/container_init.py",
     "sagefit_cloud/namespace.py",
 )
+# Without `sigterm`: its handler would stand where a process of ours puts its own, which ends with another exit code.
 _SETTINGS = """
 [run]
 branch = true
 parallel = true
-sigterm = true
 patch = _exit
 data_file = {data}
 include =
