@@ -85,7 +85,7 @@ variable "buckets" {
 }
 
 variable "checkpoint_days" {
-  description = "Days after which a file in the checkpoints bucket expires, which no later run reads; 0 keeps all. A training job may take 28 days (API). `buckets.retention` of `checkpoints` wins. Making the rule takes about a minute."
+  description = "Days after which a file in the checkpoints bucket expires; 0 keeps all. No later run reads it but one with --resume. A training job may take 28 days (API), and a run as long as all its attempts together: files that are written once must last as long. `buckets.retention` of `checkpoints` wins. Making the rule takes about a minute."
   type        = number
   default     = 60
   nullable    = false
@@ -104,7 +104,9 @@ variable "execution_role" {
     - `managed_policy_arns`: further policies. The map key is arbitrary.
     - `per_job`: each job gets a role of its own, which reads the inputs that it names and writes below its own name. A
       job may ask for the shared role all the same (`resources.role`). False: all jobs share one; before it is turned
-      off, jobs take `resources.role: shared`, because AWS deletes no policy that a role has.
+      off, jobs take `resources.role: shared`, because AWS deletes no policy that a role has. A job with a role of its own has two,
+      and three with a schedule. AWS allows 1,000 roles in an account, in all its Regions together, until it is asked for
+      more.
   EOT
   type = object({
     buckets = optional(map(object({
