@@ -398,6 +398,30 @@ def test_a_switch_whose_memory_is_not_predicted_is_said(tmp_path: Path, memory: 
     assert not has(workload_of(tmp_path, memory, {name: False}), name)
 
 
+@pytest.mark.parametrize(
+    ("memory", "hyperparameters", "precision"),
+    [
+        ({"stack": "plain-torch"}, {"dtype": "bfloat16"}, "bf16-mixed"),
+        ({}, {"dtype": "float16"}, "fp16-mixed"),
+        ({"stack": "plain-torch"}, {"dtype": "float32"}, "fp32"),
+        ({"stack": "plain-torch"}, {"dtype": "bfloat16", "model_name_or_path": "mine"}, "bf16"),
+        ({"stack": "plain-torch"}, {"torch_dtype": "bfloat16"}, "bf16"),
+        ({"stack": "hf-trainer"}, {"dtype": "bfloat16"}, "bf16"),
+    ],
+)
+def test_a_loop_of_one_s_own_casts_to_its_dtype(
+    tmp_path: Path, memory: dict[str, str], hyperparameters: dict[str, str], precision: str
+) -> None:
+    """nanoGPT's dtype is autocast over fp32 weights; transformers' is what the weights are loaded in."""
+    model = {"model": "meta-llama/Llama-3.2-1B"}
+    assert workload_of(tmp_path, model | memory, hyperparameters).precision == precision
+
+
+def test_weights_of_fp16_are_not_planned_and_it_is_said(tmp_path: Path) -> None:
+    model = {"model": "meta-llama/Llama-3.2-1B", "stack": "hf-trainer"}
+    assert has(workload_of(tmp_path, model, {"torch_dtype": "float16"}), "training weights of fp16 is not planned")
+
+
 # The tables
 
 

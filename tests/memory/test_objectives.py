@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drawn import never_more, placements, workloads
+from drawn import never_more, never_more_sharded, placements, workloads
 from job_files import auto_job, write_job
 from sagefit.catalog.instance_table import instances
 from sagefit.errors import SagefitError
@@ -260,7 +260,7 @@ def test_sharding_never_costs_memory_but_where_it_samples(workload: Workload, gp
     if workload.precision == "bf16":
         workload = replace(workload, precision="bf16-mixed")
     for stage in ("zero1", "zero2", "zero3"):
-        never_more(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
+        never_more_sharded(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
 
 
 def test_the_page_has_the_figures_that_the_planner_uses() -> None:

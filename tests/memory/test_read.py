@@ -468,6 +468,34 @@ def test_a_copy_under_the_same_name_is_the_model_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "own", "bits"),
+    [
+        ("unsloth/Llama-3.2-1B-bnb-4bit", "meta-llama/Llama-3.2-1B", True),
+        ("unsloth/Qwen3-8B-unsloth-bnb-4bit", "Qwen/Qwen3-8B", True),
+        ("unsloth/Llama-3.2-1B-Instruct-bnb-8bit", "meta-llama/Llama-3.2-1B-Instruct", False),
+        ("Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B", False),
+        ("Qwen/Qwen3-30B-A3B-Thinking-2507", "Qwen/Qwen3-30B-A3B", False),
+        ("Qwen/Qwen2.5-Coder-7B-Instruct", "Qwen/Qwen2.5-Coder-7B", False),
+        ("unsloth/Qwen3-4B-Instruct-2507-unsloth-bnb-4bit", "Qwen/Qwen3-4B", True),
+    ],
+)
+def test_a_later_or_quantized_checkpoint_has_the_shapes_of_its_model(
+    tmp_path: Path, name: str, own: str, bits: bool
+) -> None:
+    found = read(job(tmp_path, {"model": name}))
+    assert found.model == read(job(tmp_path, {"model": own})).model
+    assert any(note.startswith(f"memory.model {name} is taken as") for note in found.notes)
+    assert any("4-bit quantization_config is ignored" in note for note in found.notes) is bits
+    quiet = read(job(tmp_path, {"model": name, "method": "qlora"}))
+    assert not any("quantization_config" in note for note in quiet.notes)
+
+
+@pytest.mark.parametrize("name", ["somebody/Qwen3-8B-bnb-4bit", "Qwen/Qwen3-VL-8B-Instruct", "Qwen/Qwen9-8B-Instruct"])
+def test_a_model_that_only_looks_like_one_is_not_taken_for_it(tmp_path: Path, name: str) -> None:
+    assert "no model is known" in refusal(tmp_path, {"model": name})
+
+
+@pytest.mark.parametrize(
     ("content", "reason"),
     [
         (None, "cannot be read"),

@@ -13,7 +13,7 @@ from accuracy import loso
 from accuracy.lomo import ratios, score, table
 from accuracy.runs import cpu_runs, published_runs, transformer_runs
 from accuracy.verdicts import lived, verdicts
-from drawn import FSDP, ZERO, gpu, models, never_more, placements, workloads
+from drawn import FSDP, ZERO, gpu, models, never_more, never_more_sharded, placements, workloads
 from sagefit.memory import GIB, Measured, Placement, Transformer, Workload, bounds
 from sagefit.memory.architecture import count_params
 from sagefit.memory.bounds import Bound
@@ -217,7 +217,7 @@ def test_sharding_never_costs_memory(workload: Workload, gpus: int) -> None:
     if workload.precision == "bf16":
         workload = replace(workload, precision="bf16-mixed")
     for stage in ZERO:
-        never_more(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
+        never_more_sharded(replace(workload, sharding=stage), replace(workload, sharding="none"), Placement(1, gpus))
 
 
 @given(workloads(), st.sampled_from([2, 4, 8]))
@@ -227,7 +227,7 @@ def test_fsdp_never_costs_memory(workload: Workload, gpus: int) -> None:
         workload = replace(workload, stack="plain-torch")
     whole = replace(workload, sharding="none")
     for kind in FSDP:
-        never_more(replace(workload, sharding=kind), whole, Placement(1, gpus))
+        never_more_sharded(replace(workload, sharding=kind), whole, Placement(1, gpus))
     never_more(replace(workload, sharding="fsdp"), replace(workload, sharding="fsdp-shard-grad-op"), Placement(1, gpus))
 
 

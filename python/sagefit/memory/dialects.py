@@ -44,22 +44,37 @@ class Dialects:
     def dtype(self, method: str, *, also_precision: bool) -> Iterator[Said]:
         """In what the script loads a language model: ``torch_dtype``, or ``dtype`` in newer releases.
 
-        ``weights`` stands for what trains and is 16-bit throughout. ``also_precision`` where nothing else says it.
+        In a training loop of one's own ``dtype`` is that of autocast. ``weights`` stands for what trains and is 16-bit
+        throughout. ``also_precision`` where nothing else says it.
         """
-        found = (self._find("torch_dtype") or self._find("dtype")) if "language" in self._kinds else None
+        loaded = self._find("torch_dtype")
+        found = (loaded or self._find("dtype")) if "language" in self._kinds else None
         if found is None:
             return
         place, words = found[0], text(found[1])
         kind = DTYPES.get(words)
+        if kind in ("bf16", "fp16") and loaded is None and self._casts():
+            if also_precision:
+                yield Said("precision", f"{kind}-mixed", place, f"{words}, for autocast over fp32 weights")
+            return
         if kind is None:
             self._notes.append(f"{dotted(place)}, {words[:80]!r}, is not known to the planner and not considered")
         elif kind == "bf16" and (method == "full" or self._memory.stack == "torchtune"):
             yield Said("weights", "bf16", place, words)
             return
+        elif kind == "fp16" and method == "full":
+            self._notes.append(f"{dotted(place)}, {words}, is not considered: training weights of fp16 is not planned")
         elif method == "lora" and self._memory.base_dtype != "8-bit":
             yield Said("base_dtype", "fp32" if kind == "fp32" else "16-bit", place, words)
         if kind in ("bf16", "fp16") and method != "full" and also_precision:
             yield Said("precision", f"{kind}-mixed", place, words)
+
+    def _casts(self) -> bool:
+        """Whether ``dtype`` is what a training loop computes in (nanoGPT), and not what a model is loaded in."""
+        named = any(
+            map(self._find, ("model_name_or_path", "model_name", "model_id", "base_model", "attn_implementation"))
+        )
+        return self._memory.stack in ("plain-torch", "unknown") and not named
 
     def length(self, objective: object) -> Iterator[Said]:
         """TRL's lengths of prompt and answer, which go through the model together."""

@@ -25,6 +25,10 @@ _LARGEST_CONFIG = 10_000_000  # bytes; configurations have a few thousand
 
 _COPIES = frozenset(("unsloth", "nousresearch"))
 """Owners on the Hugging Face Hub who publish other people's weights again, under the same names."""
+_QUANTIZED = re.compile(r"(?:-unsloth)?-bnb-(?P<bits>[48])bit$")
+"""How names of copies end whose weights bitsandbytes has quantized."""
+_VARIANT = re.compile(r"-(?:instruct|thinking|chat|it)(?:-\d{4})?$")
+"""How names of checkpoints end that were tuned further, with the month of a later release."""
 _WAY_OUT = "give the path of its config.json, or its numbers"
 
 
@@ -95,10 +99,8 @@ def _measured(given: MeasuredModel) -> Resolved:
 def _named(job: Job, name: str) -> Resolved:
     if preset := presets().get(name.lower()):
         return Resolved(preset.model, preset.sequence, _longest(preset))
-    owner, _, copy = name.lower().partition("/")
-    if owner in _COPIES and (preset := presets().get(copy)):
-        note = f"memory.model {name} is taken as {copy}: {owner} publishes copies of weights under their own names"
-        return Resolved(preset.model, preset.sequence, _longest(preset), (note,))
+    if found := _checkpoint(name):
+        return found
     if "://" in name:
         page = re.match(r"https?://(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)", name)
         knob = "download its config.json, put it beside the job file, and name it here"
@@ -109,6 +111,23 @@ def _named(job: Job, name: str) -> Resolved:
     if diffusion.known(name):
         return _diffusion(job, DiffusionModel(family="diffusion", name=name))
     return _vision(job, VisionModel(family="vision", name=name), _FIELD)
+
+
+def _checkpoint(name: str) -> Resolved | None:
+    """Another checkpoint of a model that is known: a copy of its weights, quantized or not, or one tuned further."""
+    owner, _, copy = name.lower().partition("/")
+    quantized = _QUANTIZED.search(copy) if owner in _COPIES else None
+    copy = _QUANTIZED.sub("", copy) if quantized else copy
+    known = copy if owner in _COPIES else name.lower()
+    for plain in (known, _VARIANT.sub("", known)):
+        if preset := presets().get(plain):
+            why = f"{owner} publishes copies of weights under their own names"
+            if plain != known:
+                why = "checkpoints that are tuned further have its shapes"
+            four_bit = quantized is not None and quantized["bits"] == "4"
+            note = f"memory.model {name} is taken as {plain}: {why}"
+            return Resolved(preset.model, preset.sequence, _longest(preset), (note,), four_bit)
+    return None
 
 
 def _diffusion(job: Job, given: DiffusionModel) -> Resolved:
