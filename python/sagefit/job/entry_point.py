@@ -6,6 +6,7 @@ The script is read and never run: only ``add_argument`` of argparse with literal
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -38,17 +39,26 @@ def script_of(job: Job) -> Script:
     """What the entry point says; nothing where it is no Python script that can be read."""
     if job.code is None or not job.code.entry_point.endswith(".py"):
         return Script()
-    folder = job.local(job.code.source_dir).resolve()
+    folder = _folder(job.path, job.code.source_dir)
     try:
-        path = (folder / job.code.entry_point).resolve()
-        found = path.stat() if path.is_relative_to(folder) and path.is_file() else None
+        # Planning a job asks this hundreds of times, and pathlib takes ten times as long.
+        found = os.stat(f"{folder}/{job.code.entry_point}")  # noqa: PTH116
     except (OSError, ValueError):
         return Script()
-    return _read(path, found.st_mtime_ns) if found and found.st_size <= _LONGEST else Script()
+    return _read(folder, job.code.entry_point, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _folder(job_file: Path, source_dir: str) -> str:
+    return str(job_file.parent / source_dir)
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, _changed: int) -> Script:
+def _read(source_dir: str, entry_point: str, _changed: int, size: int) -> Script:
+    folder = Path(source_dir).resolve()
+    path = (folder / entry_point).resolve()
+    if size > _LONGEST or not path.is_relative_to(folder) or not path.is_file():
+        return Script()
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, RecursionError, MemoryError):

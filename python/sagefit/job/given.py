@@ -38,8 +38,8 @@ _NUMBER = re.compile(r"-\.?\d")
 class Given(Mapping[str, object]):
     """Values by name, those of the command line before those of files, and where each stands in the job file.
 
-    ``own`` are the hyperparameters. ``beaten`` has those that an argument of the same name replaces, by plain name: as
-    it is spelt, and its value.
+    ``own`` are the hyperparameters, ``spelt`` all names by their plain form. ``beaten`` has those hyperparameters that
+    an argument of the same name replaces, by plain name: as it is spelt, and its value.
     """
 
     def __init__(self, job: Job, hyperparameters: Mapping[str, object] | None = None) -> None:
@@ -58,6 +58,7 @@ class Given(Mapping[str, object]):
                 self._add(file, _leaves(content), here)
         if job.code:
             self._add(job.code.entry_point, script_of(job).defaults.items(), here)
+        self.spelt = spelt(self._values)
 
     def _add(self, file: str, values: Iterable[tuple[str, object]], here: set[str]) -> None:
         for name, raw in values:

@@ -36,22 +36,24 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
     if job.memory is not None and knob in job.memory.knobs:
         return job.memory.knobs[knob]
     given = hyperparameters or job.hyperparameters
-    if isinstance(given, Given):
-        return next(iter(names_in(job, knob, given)), None)
+    found = names_in(job, knob, given)
+    if isinstance(given, Given) or not found:
+        return next(iter(found), None)
     unable = {plain(name) for name in arguments(job)[0]} | set(script_of(job).switches)
-    return next((name for name in names_in(job, knob, given) if plain(name) not in unable), None)
+    return next((name for name in found if plain(name) not in unable), None)
 
 
 def argument(job: Job, knob: Knob) -> str | None:
     """The argument that sets ``knob``, without its dashes; None where none does."""
     if job.memory is not None and knob in job.memory.knobs:
         return None
-    return next(iter(names_in(job, knob, arguments(job)[0])), None)
+    given = arguments(job)[0]
+    return next(iter(names_in(job, knob, given)), None) if given else None
 
 
 def names_in(job: Job, knob: Knob, hyperparameters: Mapping[str, object]) -> list[str]:
     """Those of ``hyperparameters`` that are usual names of ``knob``, as they are spelt there, the preferred first."""
-    written = spelt(hyperparameters)
+    written = hyperparameters.spelt if isinstance(hyperparameters, Given) else spelt(hyperparameters)
     more = [name for name in KNOBS_OF[knob] if name in written]
     if more:
         kinds = set(kinds_of(job))

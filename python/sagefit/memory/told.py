@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from sagefit.job import Job
-from sagefit.job.given import Given, in_code, is_of_file, spelt
+from sagefit.job.given import Given, in_code, is_of_file
 from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Memory, Objective
 from sagefit.job.memory_rules import ACCELERATE
@@ -77,7 +77,7 @@ class Told:
         self.zero = Zero()
         self.processes: tuple[Key, int] | None = None
         self._job, self._memory = job, memory
-        self._spelt = spelt(given)
+        self._spelt = given.spelt
         self._hyperparameters = given
         self._said: dict[str, Said] = {}
         self.kinds = kinds_of(job)

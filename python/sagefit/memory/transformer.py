@@ -89,7 +89,8 @@ def tensor_phases(
     always = state.gradients if keeps or profile.main_gradients else 0.0
     old = state.gradients if workload.accumulation > 1 else always
 
-    gathers = profile.gathers_at_load and workload.stage == 3 and workload.cpu_offload != "parameters"
+    shards = workload.shards(placement) if workload.stage == 3 else 1
+    gathers = profile.gathers_at_load and shards > 1 and workload.cpu_offload != "parameters"
     # DistributedDataParallel keeps its buckets; a sharded engine has them while gradients travel.
     kept, travelling = (state.buckets, 0.0) if workload.sharding == "none" else (0.0, state.buckets)
     sampler = objectives.sampler_bytes(workload, placement)
@@ -121,7 +122,7 @@ def tensor_phases(
             "weights": state.weights,
             "temporaries": state.load,
             "second model": base["second model"],
-            "communication": state.weights * workload.shards(placement) if gathers else 0.0,
+            "communication": state.weights * shards if gathers else 0.0,
         },
         "forward": forward,
         "backward": backward | {"communication": kept + state.gathered + travelling},
