@@ -22,21 +22,24 @@ def peak(phases: Phases) -> float:
     return max(sum(parts.values()) for parts in phases.values())
 
 
-def with_overhead(phases: Phases, ranks: int, *, pools_within: float = 0.0, frees: bool = False) -> Phases:
+def with_overhead(
+    phases: Phases, ranks: int, *, moments: Phases | None = None, pools_within: float = 0.0, frees: bool = False
+) -> Phases:
     """The same phases in device bytes, with the parts ``allocator``, ``framework`` and ``pools``.
 
     ``frees`` says that gradients are freed after each step. Their blocks stay in the cache, where activations use them
     again, but logits do not fit into them. A rank of FSDP comes to hold the most of each part, although no moment needs
     all of it: FSDP gathers and reduces on streams of their own, and the allocator reuses a block only on the stream
     that had it; a shard has sizes that nothing else has. What a phase does not need of that is given back before a run
-    dies. ``pools_within``, in bytes, is the most that the whole may be where there are pools.
+    dies. ``moments`` are all that its training goes through, where there are pools; ``pools_within``, in bytes, is the
+    most that the whole may be then.
     """
     framework = CONTEXT + (NCCL if ranks > 1 else 0.0)
     held = {phase: {**parts, "allocator": _held(parts)} for phase, parts in phases.items()}
     pools = 0.0
-    if pools_within:
-        training = {phase: held[phase] for phase in _TRAINING}
-        pools = max(0.0, min(_pools(training), pools_within - framework - peak(training)))
+    if moments:
+        needed = peak({phase: held[phase] for phase in _TRAINING})
+        pools = max(0.0, min(_most(moments), pools_within - framework) - needed)
     of_each = dict.fromkeys(_TRAINING, pools)
     if frees:
         of_each["forward"] = max(pools, _cached(phases))
@@ -53,8 +56,8 @@ def _cached(phases: Phases) -> float:
     return min(forward["logits"], max(0.0, freed - forward["activations"]))
 
 
-def _pools(phases: Phases) -> float:
-    """What a rank that holds the most of each part holds beyond the phase that needs most."""
-    names = {part for parts in phases.values() for part in parts} - {"allocator"}
-    most = {part: max(parts.get(part, 0.0) for parts in phases.values()) for part in names}
-    return sum(most.values()) + _held(most) - peak(phases)
+def _most(moments: Phases) -> float:
+    """What a rank holds that holds the most of each part."""
+    names = {part for parts in moments.values() for part in parts}
+    most = {part: max(parts.get(part, 0.0) for parts in moments.values()) for part in names}
+    return sum(most.values()) + _held(most)

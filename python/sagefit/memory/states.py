@@ -95,8 +95,8 @@ def _gathered(workload: Workload, profile: StackProfile, counts: Counts, stored:
     """Bytes of whole layers beside a rank's own shard: two layers of FSDP, or what ZeRO-3 may keep alive."""
     size = min(4 if workload.precision == "fp32" else 2, stored)
     linear, embedding = size, size
-    if workload.method == "qlora":
-        linear, embedding = NF4, _unquantized(workload, profile)
+    if few := quantized(workload):
+        linear, embedding = few, _unquantized(workload, profile)
     live = 2 * counts.layer if profile.fsdp else workload.zero.live + counts.layer
     if workload.sharding == "fsdp-shard-grad-op" or not workload.wrapped:
         live = counts.linear  # weights stay gathered from the forward pass to the end of the backward pass

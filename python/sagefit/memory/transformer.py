@@ -31,14 +31,14 @@ def sizes(model: Transformer, workload: Workload, profile: StackProfile) -> Size
     if embedding >= model.params:  # the numbers contradict each other, which reading them has noted
         embedding = 0.9 * model.params
     linear = model.params - embedding - frozen_tower(model, workload)
+    seeing = model.tower.params if model.tower else 0
+    layer = (model.params - seeing - embedding) / (model.layers + model.encoder_layers)
     if profile.unties and model.tied:
         embedding += model.vocab * model.hidden
     targets = workload.lora_targets or profile.lora_targets
     adapters = 0 if workload.method == "full" else adapter_params(model, workload.lora_rank, targets)
     if adapters and model.tower and workload.vision_tower == "trained" and targets == "all-linear":
         adapters += tower_adapters(model.tower, workload.lora_rank)
-    seeing = model.tower.params if model.tower else 0
-    layer = (model.params - seeing - embedding) / (model.layers + model.encoder_layers)
     return Sizes(embedding, linear, layer, float(adapters))
 
 
@@ -62,7 +62,7 @@ def worst_stack(model: Transformer, workload: Workload, placement: Placement) ->
 
 def _device_phases(model: Transformer, workload: Workload, placement: Placement, stack: Stack) -> Phases:
     profile, ranks = profile_of(stack, workload.sharding), workload.ranks(placement)
-    phases = tensor_phases(model, workload, placement, profile)
+    phases, moments = _phases(model, workload, placement, profile)
     expandable = profile.expandable_segments or workload.expandable_segments
     frees = profile.old_torch and not expandable
     if not profile.fsdp or workload.stage < 3 or ranks == 1 or expandable:
@@ -70,7 +70,9 @@ def _device_phases(model: Transformer, workload: Workload, placement: Placement,
     # Where weights are next to nothing, pools are no reason to call sharding dearer than whole weights on each rank.
     gathered = workload.sharding == "fsdp-shard-grad-op" or not workload.wrapped
     whole = tensor_phases(model, replace(workload, sharding="none" if gathered else "zero2"), placement, profile)
-    return with_overhead(phases, ranks, pools_within=peak(with_overhead(whole, ranks, frees=frees)))
+    del whole["load"]  # before there are pools
+    within = peak(with_overhead(whole, ranks, frees=frees))
+    return with_overhead(phases, ranks, moments=moments, pools_within=within)
 
 
 def tensor_phases(
@@ -80,7 +82,15 @@ def tensor_phases(
 
     ``gradients`` says that gradients of activations count, of those that live at once.
     """
-    state = model_state(workload, placement, profile, sizes(model, workload, profile))
+    return _phases(model, workload, placement, profile, gradients=gradients)[0]
+
+
+def _phases(
+    model: Transformer, workload: Workload, placement: Placement, profile: StackProfile, *, gradients: bool = True
+) -> tuple[Phases, Phases]:
+    """The phases as ``tensor_phases`` gives them, and the moments of training: backward has two, and is the larger."""
+    counts = sizes(model, workload, profile)
+    state = model_state(workload, placement, profile, counts)
     sequences = workload.micro_batch * objectives.NEEDS[workload.objective].sequences
     logits = activations.logits(model, workload, profile) * sequences * workload.sequence_length
     saved = _Saved.of(model, workload, profile, gradients=gradients)
@@ -113,10 +123,12 @@ def tensor_phases(
         "communication": kept + state.gathered,
     }
     # Backward starts with all activations and old gradients, and ends with one layer's and all gradients.
-    casts = state.cast_copies * saved.recast
+    # Checkpointing casts again the layer that it recomputes.
+    casts = state.cast_copies * (counts.layer / counts.linear if workload.gradient_checkpointing else 1.0)
     start = base | {"gradients": old, "activations": saved.most, "temporaries": casts + saved.live}
     end = base | {"gradients": state.gradients, "activations": saved.last, "temporaries": saved.live}
-    backward = max(start, end, key=lambda parts: sum(parts.values()))
+    # Meanwhile gradients travel.
+    start, end = ({**parts, "communication": kept + state.gathered + travelling} for parts in (start, end))
     phases = {
         "load": {
             "weights": state.weights,
@@ -125,7 +137,7 @@ def tensor_phases(
             "communication": state.weights * shards if gathers else 0.0,
         },
         "forward": forward,
-        "backward": backward | {"communication": kept + state.gathered + travelling},
+        "backward": max(start, end, key=lambda parts: sum(parts.values())),
         "step": base | {"gradients": state.gradients, "temporaries": state.step},
         "checkpoint": base | {"communication": kept + state.gathered},
     }
@@ -137,19 +149,18 @@ def tensor_phases(
         phases["sampling"] = base | {"sampler": sampler}
     if workload.evaluation_batch is not None:
         phases["evaluation"] = base | _evaluation(model, workload, profile, state)
-    return phases
+    return phases, {"forward": forward, "start": start, "end": end, "step": phases["step"]}
 
 
 @dataclass(frozen=True)
 class _Saved:
     """Bytes of activations: those kept after the forward pass, the most in backward, those of one layer, and of the
-    gradients of its attention scores or its MLP; and the share of cast weights that backward needs at a time."""
+    gradients of its attention scores or its MLP."""
 
     kept: float
     most: float
     last: float
     live: float
-    recast: float
 
     @staticmethod
     def of(model: Transformer, workload: Workload, profile: StackProfile, *, gradients: bool) -> _Saved:
@@ -167,9 +178,9 @@ class _Saved:
             if gradients:
                 live = max(live, activations.mlp_gradients(tower.model, workload) * tokens)
         if not workload.gradient_checkpointing:
-            return _Saved(whole, whole, last, live, 1.0)
-        # Backward recomputes one layer, and casts again what it recomputes.
-        return _Saved(kept, min(whole, kept + last), last, live, 1 / sum(tower.layers for tower in towers))
+            return _Saved(whole, whole, last, live)
+        # Backward recomputes one layer.
+        return _Saved(kept, min(whole, kept + last), last, live)
 
 
 def _read_only(model: Transformer, workload: Workload, profile: StackProfile) -> float:
