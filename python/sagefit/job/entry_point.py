@@ -1,6 +1,7 @@
-"""What the entry point of a job says of its own arguments: which are switches, and what is the default of others.
+"""What the entry point of a job says: which arguments are switches, the default of others, and what its calls are told.
 
-The script is read and never run: only ``add_argument`` of argparse with literal names and values counts.
+The script is read and never run: ``add_argument`` of argparse with literal names and values, and the constants that
+`sagefit.job.script_calls` finds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sagefit.job.names import plain
+from sagefit.job.script_calls import Constant, calls_of
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
@@ -29,10 +31,12 @@ class Script:
 
     switches: the line of each argument that takes no value.
     defaults: the value of each other that is not given, and False for a switch that turns something on.
+    calls: what the script tells libraries itself, by the name of a hyperparameter.
     """
 
     switches: Mapping[str, int] = field(default_factory=dict)
     defaults: Mapping[str, object] = field(default_factory=dict)
+    calls: Mapping[str, Constant] = field(default_factory=dict)
 
 
 def script_of(job: Job) -> Script:
@@ -85,7 +89,8 @@ def _read(source_dir: str, entry_point: str, _changed: int, size: int) -> Script
                 switches[name] = node.lineno
             if default is not None and action != "store_false":
                 defaults[name] = default
-    return Script(switches, {name: value for name, value in defaults.items() if name not in twice})
+    once = {name: value for name, value in defaults.items() if name not in twice}
+    return Script(switches, once, calls_of(tree))
 
 
 def _literal(node: ast.expr | None, other: object) -> object:

@@ -2,8 +2,9 @@
 
 Frameworks are started in three ways: with an argument for each setting (transformers' examples), with the name of a
 YAML or JSON file (axolotl, LLaMA-Factory, torchtune, LitGPT, alignment-handbook, TRL's ``--config``), and with both,
-where what is on the command line counts. What neither says is the default of the script's own argument. The launcher
-puts ``code.arguments`` after the hyperparameters, so of two equal names the argument counts, as in argparse.
+where what is on the command line counts. What neither says may be a constant of the script, or the default of its own
+argument. The launcher puts ``code.arguments`` after the hyperparameters, so of two equal names the argument counts, as
+in argparse.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Given(Mapping[str, object]):
     """Values by name, those of the command line before those of files, and where each stands in the job file.
 
     ``own`` are the hyperparameters, ``spelt`` all names by their plain form. ``beaten`` has those hyperparameters that
-    an argument of the same name replaces, by plain name: as it is spelt, and its value.
+    an argument of the same name replaces, by plain name: as it is spelt, and its value. ``called`` is what calls of the
+    script say, by plain name: its place and value.
     """
 
     def __init__(self, job: Job, hyperparameters: Mapping[str, object] | None = None) -> None:
@@ -49,6 +51,7 @@ class Given(Mapping[str, object]):
         self._values: dict[str, object] = {name: raw for name, raw in own.items() if plain(name) not in names} | argued
         self._places: dict[str, Key] = {name: ("code", "arguments", f"--{name}") for name in argued}
         self.beaten = {plain(name): (name, raw) for name, raw in own.items() if plain(name) in names}
+        self.called: dict[str, tuple[str, object]] = {}
         self.files: list[str] = []
         here = {plain(name) for name in self._values}
         for file in self._named(bare):
@@ -57,15 +60,19 @@ class Given(Mapping[str, object]):
                 self.files.append(file)
                 self._add(file, _leaves(content), here)
         if job.code:
-            self._add(job.code.entry_point, script_of(job).defaults.items(), here)
+            script, file = script_of(job), job.code.entry_point
+            for name, told in script.calls.items():
+                self.called[plain(name)] = (f"{file}: {told.place}", told.value)
+                self._add(file, [(name, told.value)], here, told.place)
+            self._add(file, script.defaults.items(), here)
         self.spelt = spelt(self._values)
 
-    def _add(self, file: str, values: Iterable[tuple[str, object]], here: set[str]) -> None:
+    def _add(self, file: str, values: Iterable[tuple[str, object]], here: set[str], place: str = "") -> None:
         for name, raw in values:
             if plain(name) not in here:
                 here.add(plain(name))
                 self._values[name] = raw
-                self._places[name] = (f"{file}: {name}",)
+                self._places[name] = (f"{file}: {place or name}",)
 
     def _named(self, bare: Iterable[str]) -> list[str]:
         """Files that may be configurations, as the command line names them: those in places of their own first."""

@@ -10,6 +10,7 @@ from sagefit.job import Job
 from sagefit.job.key import Key, dotted
 from sagefit.job.memory_model import Memory
 from sagefit.job.script_names import ATTENTION_LAYERS, DTYPES, NAMES, UNCOUNTED, Kind
+from sagefit.memory.habits import NOMINAL_BATCH
 from sagefit.memory.said import Said
 from sagefit.memory.values import flag, text, whole
 
@@ -102,6 +103,10 @@ class Dialects:
         else:
             over = f"{total} over {gpus} GPUs" if gpus > 1 else f"{total} on one GPU"
             yield Said("micro_batch", max(1, total // max(1, gpus)), found[0], over)
+            nominal = self._find("nbs")
+            steps = round(((whole(nominal[1]) if nominal else None) or NOMINAL_BATCH) / total)
+            if steps > 1:
+                yield Said("accumulation", steps, found[0], f"{total}, of which Ultralytics takes {steps} a step")
 
     def uncounted(self) -> None:
         """Notes what costs memory that is not predicted."""

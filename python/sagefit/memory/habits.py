@@ -4,14 +4,17 @@ Sources: transformers 4 and 5, ``training_args.py`` (``per_device_train_batch_si
 are 8, and ``do_eval`` is true where ``eval_strategy`` is not ``no``), which the configurations of TRL's trainers leave
 as they are; axolotl's ``normalize_config`` (the batch of an evaluation is ``micro_batch_size``; ``torch_dtype`` follows
 ``bf16`` and ``fp16``); LLaMA-Factory's ``hparams/parser.py`` and ``model/patcher.py`` (``compute_dtype`` follows
-``bf16`` and ``fp16``, and is the ``torch_dtype`` in which it loads the model).
+``bf16`` and ``fp16``, and is the ``torch_dtype`` in which it loads the model); Ultralytics' and YOLOv5's defaults (a
+batch of 16, mixed precision, gradients accumulated up to a nominal batch of 64).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sagefit.job.key import Key, dotted
+from sagefit.job.memory_model import Precision
+from sagefit.job.script_names import Kind
 from sagefit.memory.said import Said
 from sagefit.memory.values import flag, text
 
@@ -20,15 +23,25 @@ Find = Callable[[str], tuple[Key, object] | None]
 
 TRAINERS_BATCH = 8
 """Samples on each GPU, in training and in evaluation."""
+NOMINAL_BATCH = 64
+"""Samples that Ultralytics accumulates before a step."""
+_ULTRALYTICS_BATCH = 16
 _TRAINING_ARGUMENTS = ("hf-trainer", "hf-liger")
 _EVALUATES = ("eval_strategy", "evaluation_strategy", "do_eval")
 _STRATEGIES = ("steps", "epoch")
 _ADAPTERS = ("lora", "dora", "rslora")
 
 
-def default_batch(stack: str) -> int | None:
-    """The batch on one GPU of a script that is told none; None where every script has its own."""
-    return TRAINERS_BATCH if stack in _TRAINING_ARGUMENTS else None
+def default_batch(stack: str, kinds: Collection[Kind]) -> tuple[int, str] | None:
+    """The batch on one GPU of a script that is told none, and whose default it is; None where none is known."""
+    if stack in _TRAINING_ARGUMENTS:
+        return TRAINERS_BATCH, "the Trainer's default"
+    return (_ULTRALYTICS_BATCH, "Ultralytics' default") if "yolo" in kinds else None
+
+
+def default_precision(kinds: Collection[Kind]) -> tuple[Precision, str]:
+    """The precision of a script that is told none, and why."""
+    return ("fp16-mixed", ", Ultralytics' default") if "yolo" in kinds else ("fp32", "")
 
 
 def default_evaluation(find: Find, stack: str, batch: int, notes: list[str]) -> int | None:

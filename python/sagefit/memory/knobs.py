@@ -37,10 +37,25 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
         return job.memory.knobs[knob]
     given = hyperparameters or job.hyperparameters
     found = names_in(job, knob, given)
+    if knob == "micro_batch" and not found and not isinstance(given, Given):
+        found = _batch_of_ultralytics(job, given)
     if isinstance(given, Given) or not found:
         return next(iter(found), None)
     unable = {plain(name) for name in arguments(job)[0]} | set(script_of(job).switches)
     return next((name for name in found if plain(name) not in unable), None)
+
+
+def follows(job: Job, knob: Knob) -> bool:
+    """Whether ``knob`` is set by another: Ultralytics accumulates gradients of small batches up to a nominal one."""
+    return knob == "accumulation" and name_of(job, knob) is None and bool(_batch_of_ultralytics(job))
+
+
+def _batch_of_ultralytics(job: Job, given: Mapping[str, object] | None = None) -> list[str]:
+    """The name of Ultralytics' batch, where one GPU has all of it."""
+    written = spelt(job.hyperparameters if given is None else given)
+    if "batch" not in written or "device" in written or "yolo" not in kinds_of(job):
+        return []
+    return [written["batch"]]
 
 
 def argument(job: Job, knob: Knob) -> str | None:

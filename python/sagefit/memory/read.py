@@ -30,7 +30,7 @@ from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS, STEPS
 from sagefit.job.problem import Problem
 from sagefit.memory import diffusion_models, software
 from sagefit.memory.deepspeed import REDUCE_BUCKET, Zero
-from sagefit.memory.habits import default_batch, default_evaluation
+from sagefit.memory.habits import default_batch, default_evaluation, default_precision
 from sagefit.memory.image_sizes import sized
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
@@ -114,8 +114,8 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, _OF_STEPS):
-        batch = default_batch(told.get("stack"))
-        whose = f"{batch}, the Trainer's default" if batch else "1"
+        batch, default = default_batch(told.get("stack"), told.kinds) or (1, "")
+        whose = f"{batch}, {default}" if default else "1"
         reader.notes.append(f"no batch size is given, in memory.micro_batch or as a hyperparameter; taken as {whose}")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
@@ -249,7 +249,8 @@ def _optimizer(reader: Reader, told: Told, model: object) -> Optimizer:
 
 def _precision(reader: Reader, told: Told, model: object) -> Precision:
     given = _or_told(reader, told, "precision", reader.precision(reader.memory.precision))
-    precision: Precision = given or "fp32"
+    default, whose = default_precision(told.kinds)
+    precision: Precision = given or default
     place = told.place("weights")
     if place and reader.memory.precision is None and precision != "fp16-mixed":
         told.notes.append(
@@ -257,7 +258,8 @@ def _precision(reader: Reader, told: Told, model: object) -> Precision:
         )
         return "bf16"
     if given is None and isinstance(model, _OF_STEPS):
-        reader.notes.append("no precision is given, in memory.precision or as a hyperparameter; taken as fp32")
+        lack = "no precision is given, in memory.precision or as a hyperparameter"
+        reader.notes.append(f"{lack}; taken as {precision}{whose}")
     return precision
 
 

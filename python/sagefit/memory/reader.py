@@ -126,6 +126,7 @@ class Reader:
             return written
         raw = self.hyperparameters[name]
         self._beaten(name, raw)
+        self._called(knob, name, raw)
         value = parse(name, raw)
         if written is None and knob not in self.memory.knobs and knob != "precision":
             self._compare(knob, name, value, parse)
@@ -162,6 +163,16 @@ class Reader:
                     "keep one of them; attempts can change hyperparameters only",
                 )
             )
+
+    def _called(self, knob: Knob, name: str, raw: object) -> None:
+        """A note where a call of the script says another number than the job: nobody can tell that it listens."""
+        if self.hyperparameters.of_file(name) or knob in self.memory.knobs:
+            return
+        for other in {plain(name), *map(plain, names_in(self.job, knob, self.hyperparameters))}:
+            place, said = self.hyperparameters.called.get(other, ("", raw))
+            if not same(said, raw):
+                counts = f"{self.hyperparameters.named(name)}, {text(raw)}, counts if the script goes by it"
+                self.notes.append(f"{place} is {text(said)}; {counts}")
 
     def _of_framework(self, knob: Knob, name: str) -> bool:
         """Whether only the tables of frameworks say that ``name`` sets ``knob``."""

@@ -16,7 +16,7 @@ from sagefit.job.other_names import KNOBS
 from sagefit.job.script_names import KNOBS_OF
 from sagefit.job.values import Hyperparameter, as_text
 from sagefit.memory import Diffusion, Measured, Tabular, Transformer, Vision, Workload
-from sagefit.memory.knobs import argument, name_of
+from sagefit.memory.knobs import argument, follows, name_of
 from sagefit.memory.read import described
 from sagefit.planning.candidate import MOST_INSTANCES
 from sagefit.planning.choose import instances_for
@@ -169,8 +169,9 @@ def _sharding(job: Job, now: Workload) -> Iterator[Change]:
 def _of_knobs(job: Job, kind: str, knobs: Mapping[Knob, Hyperparameter]) -> Change:
     """A change of what hyperparameters of the job may set."""
     fields = {knob: field for field, knob in _KNOBS.items()}
-    text = " with ".join(_written(job, knob, value) for knob, value in knobs.items())
-    described = any(name_of(job, knob) is None and argument(job, knob) is None for knob in knobs)
+    told = {knob: value for knob, value in knobs.items() if not follows(job, knob)}
+    text = " with ".join(_written(job, knob, value) for knob, value in told.items())
+    described = any(name_of(job, knob) is None and argument(job, knob) is None for knob in told)
     return Change(kind, text, {fields.get(knob, knob): value for knob, value in knobs.items()}, described=described)
 
 
@@ -240,6 +241,8 @@ def _takes(job: Job, change: Change) -> bool:
     hyperparameters, arguments = dict(job.hyperparameters), list[str]()
     for field, value in change.workload.items():
         key = _KNOBS.get(field, field)
+        if key in KNOBS and follows(job, key):
+            continue
         name, spelt = _hyperparameter(job, key, value) if key in KNOBS else (None, value)
         argued = _argument(job, key, value) if key in KNOBS else []
         if name:

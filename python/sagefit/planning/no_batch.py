@@ -10,6 +10,7 @@ from sagefit.job.given import Given
 from sagefit.job.problem import Problem
 from sagefit.memory import Diffusion, Traced, Transformer, Vision, Workload, predict
 from sagefit.memory.habits import default_batch
+from sagefit.memory.kinds import kinds_of
 from sagefit.memory.reader import Reader
 from sagefit.memory.silent import is_said
 from sagefit.memory.told import Told
@@ -25,7 +26,7 @@ def no_batch(plan: JobPlan) -> Iterator[Problem]:
     workload, chosen = plan.workload(), plan.chosen
     if chosen is None or not isinstance(workload.model, _OF_STEPS) or workload.micro_batch > 1:
         return
-    if default_batch(workload.stack) is not None or _says_batch(plan.job):
+    if default_batch(workload.stack, kinds_of(plan.job)) is not None or _says_batch(plan.job):
         return
     most = _largest(workload, chosen)
     what = f"up to {most} (powers of two were tried) fit there" if most > 1 else "a batch of 2 is not sure to fit there"

@@ -13,7 +13,7 @@ from sagefit.job import Job
 from sagefit.job.memory_model import Knob
 from sagefit.job.values import Hyperparameter
 from sagefit.memory import Workload
-from sagefit.memory.knobs import name_of
+from sagefit.memory.knobs import follows, name_of
 from sagefit.memory.read import read
 
 FACTOR = 2
@@ -74,7 +74,7 @@ def fewer_workers(job: Job, given: Values, now: Workload) -> Remedy | None:
 def _remedy(
     job: Job, given: Values, now: Workload, name: str, reason: str, changes: Mapping[Knob, Hyperparameter]
 ) -> Remedy | None:
-    knobs = {field: name_of(job, field) for field in changes}
+    knobs = {field: name_of(job, field) for field in changes if not follows(job, field)}
     values = {**given, **{knob: changes[field] for field, knob in knobs.items() if knob is not None}}
     searched = job.tuning.ranges if job.tuning else {}
     if any(knob is None or knob in searched for knob in knobs.values()):
