@@ -11,9 +11,12 @@ import pytest
 from job_files import write_job
 from sagefit.job import Job, load_job
 from sagefit.job.other_names import OPTIMIZERS as KNOWN
-from sagefit.job.script_calls import CALLS, OPTIMIZERS, SWITCHES, TRAINERS, calls_of
+from sagefit.job.script_calls import CALLS, OBJECTIVES, OPTIMIZERS, SWITCHES, TRAINERS, calls_of
 from sagefit.memory import Workload
+from sagefit.memory.knobs import name_of
+from sagefit.memory.lookalikes import remarks
 from sagefit.memory.read import described
+from sagefit.memory.told import OBJECTIVES as WORDS
 from sagefit.paths import ROOT
 from sagefit.planning.changes import changes_of
 from sagefit.planning.remedies import accumulate
@@ -64,8 +67,8 @@ def told(folder: Path, script: str, *args: Any) -> Workload:
     return described(job_of(folder, script, *args))
 
 
-def found(script: str) -> dict[str, object]:
-    return {name: each.value for name, each in calls_of(ast.parse(script)).items()}
+def found(script: str, **given: object) -> dict[str, object]:
+    return {name: each.value for name, each in calls_of(ast.parse(script), given).said.items()}
 
 
 def test_a_script_without_hyperparameters_is_planned_as_it_trains(tmp_path: Path) -> None:
@@ -107,9 +110,9 @@ def test_no_attempt_sets_a_constant_of_the_script(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("TrainingArguments(bf16=True, fsdp='full_shard auto_wrap')", {"bf16": True, "fsdp": "full_shard auto_wrap"}),
+        ("TrainingArguments(fsdp='full_shard')", {"fsdp": "full_shard", "per_device_train_batch_size": 8}),
         ("B = 4\nTrainingArguments(per_device_train_batch_size=B)", {"per_device_train_batch_size": 4}),
-        ("B: int = 4\nDPOConfig(max_length=B)", {"max_length": 4}),
+        ("B: int = 4\nSFTConfig(max_length=B, **c)", {"max_length": 4}),
         ("AutoModel.from_pretrained('a', torch_dtype=torch.bfloat16)", {"torch_dtype": "torch.bfloat16"}),
         ("F.get_peft_model(m, r=8, use_gradient_checkpointing='unsloth')", "unsloth's"),
         ("m.gradient_checkpointing_enable()", {"gradient_checkpointing": True}),
@@ -119,7 +122,7 @@ def test_no_attempt_sets_a_constant_of_the_script(tmp_path: Path) -> None:
         ("def f():\n  f()\n  LoraConfig(r=4)\nf()", {"lora_r": 4}),
         ("DataLoader(a, batch_size=8, shuffle=True, num_workers=4)", {"batch_size": 8, "num_workers": 4}),
         ("YOLO('a').train(data='b', batch=-1)", {"batch": -1}),
-        ("TrainingArguments(fsdp_config={'a': [1]})", {"fsdp_config": {"a": [1]}}),
+        ("TrainingArguments(fsdp_config={'a': [1]}, **b)", {"fsdp_config": {"a": [1]}}),
         ("Accelerator(mixed_precision='bf16')", {"mixed_precision": "bf16"}),
         ("for a in b:\n  with torch.autocast('cuda', dtype=torch.bfloat16):\n    c()", {"mixed_precision": "bf16"}),
         ("with autocast():\n  c()", {"mixed_precision": "fp16"}),
@@ -141,7 +144,7 @@ def test_what_counts(script: str, said: object) -> None:
         "if args.lora:\n  LoraConfig(r=4)",
         "c = LoraConfig(r=4) if lora else None",
         "def main():\n  LoraConfig(r=4)",  # nobody calls it
-        "class A:\n  def run(self):\n    LoraConfig(r=4)\nA().run()",
+        "class A:\n  def run(self):\n    LoraConfig(r=4)\nA()",
         "try:\n  import a\nexcept ImportError:\n  LoraConfig(r=4)",
         "while r:\n  LoraConfig(r=4)",
         "DataLoader(a, batch_size=8)",
@@ -150,12 +153,11 @@ def test_what_counts(script: str, said: object) -> None:
         "torch.autocast('cuda', dtype=kind)",
         "AdamW(a)\nSGD(b)",
         "LoraConfig(r=4)\nLoraConfig(r=8)",
-        "R = 4\nR = 8\nLoraConfig(r=R)",
-        "def f(R):\n  pass\nR = 4\nLoraConfig(r=R)",
+        "R = 4\nfor a in b:\n  R = 8\nLoraConfig(r=R)",
+        "R = 4\nif a:\n  R = 8\nLoraConfig(r=R)",
         "LoraConfig(r=args.r)",
         "LoraConfig(r=4)\nLoraConfig(r=args.r)",
         "LoraConfig(r=4)\nLoraConfig(r=8)\nLoraConfig(r=4)",
-        "LoraConfig(r=2 * 2)",
         "LoraConfig(**options)",
         "prepare_model_for_kbit_training(m, use_gradient_checkpointing=args.save)",
         "trainer.train(batch=8)",  # of something else: without data
@@ -164,6 +166,201 @@ def test_what_counts(script: str, said: object) -> None:
 )
 def test_what_is_not_sure_says_nothing(script: str) -> None:
     assert found(script) == {}
+
+
+ARGPARSE = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--bs', type=int, default=6)\n"
+CLICK = "import click\n@click.command()\n@click.option('--bs', 'size', default=6)\ndef main(size):\n  {}\nmain()"
+TYPER = "import typer\napp = typer.Typer()\n@app.command()\ndef main(bs: int = typer.Option(6)):\n  {}\napp()"
+HF = "from transformers import *\n@dataclass\nclass A({}):\n  bs: int = field(default=6)\n"
+PASSED = "TrainingArguments(per_device_train_batch_size={})"
+LIGHTNING = """
+class M(pl.LightningModule):
+  def __init__(self, rate=1, size=2):
+    self.save_hyperparameters()
+  def train_dataloader(self):
+    return DataLoader(a, batch_size=self.hparams.size, shuffle=True)
+pl.Trainer(precision='16-mixed').fit(M(size=6))
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "given"),
+    [
+        (ARGPARSE + "a = p.parse_args()\n" + PASSED.format("a.bs"), "bs"),
+        (ARGPARSE + "a, _ = p.parse_known_args()\n" + PASSED.format("a.bs"), "bs"),
+        (ARGPARSE + "a = vars(p.parse_args())\n" + PASSED.format("a['bs']"), "bs"),
+        (ARGPARSE + "def f(a):\n  b = int(a.bs)\n  " + PASSED.format("b") + "\nf(p.parse_args())", "bs"),
+        (CLICK.format(PASSED.format("size")), "size"),
+        (TYPER.format(PASSED.format("bs")), "bs"),
+        ("import fire\ndef f(bs=6):\n  " + PASSED.format("bs") + "\nfire.Fire(f)", "bs"),
+        (HF.format("") + "a = HfArgumentParser(A).parse_args_into_dataclasses()[0]\n" + PASSED.format("a.bs"), "bs"),
+        (HF.format("") + "a, b = TrlParser((A, SFTConfig)).parse_args_and_config()\n" + PASSED.format("a.bs"), "bs"),
+        ("import os\nb = int(os.environ.get('SM_HP_BS', 6))\n" + PASSED.format("b"), "bs"),
+        ("class C:\n  bs = 6\nc = C()\n" + PASSED.format("c.bs"), None),
+        ("c = dict(bs=6)\nc.update(x=1)\n" + PASSED.format("c['bs']"), None),
+        ("c = {'t': {'per_device_train_batch_size': 6}}\nTrainingArguments(**c['t'])", None),
+        ("import yaml\nc = yaml.safe_load('t: {bs: 6}')\n" + PASSED.format("c['t']['bs']"), None),
+        ("from argparse import Namespace\nc = Namespace(bs=24 // 4)\n" + PASSED.format("c.bs"), None),
+        ("b = 2 if None else 6\nif b == 2:\n  b = 3\n" + PASSED.format("b"), None),
+        ("class A(TrainingArguments):\n  per_device_train_batch_size = 6\nA()", None),
+        ("import os\nb = 6 if os.environ.get('BIG', '0') == '0' else 8\n" + PASSED.format("b"), None),
+        ("small, a = TrainingArguments(**b), " + PASSED.format("6") + "\nTrainer(m, args=a)", None),
+        (
+            "class R:\n  def __init__(self, n):\n    self.n = n\n  def go(self):\n    "
+            + PASSED.format("self.n")
+            + "\nR(6).go()",
+            None,
+        ),
+    ],
+)
+def test_a_value_is_followed_to_the_call(script: str, given: str | None) -> None:
+    assert found(script)["per_device_train_batch_size"] == 6
+    if given:
+        assert found(script, **{given: 3})["per_device_train_batch_size"] == 3
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (LIGHTNING, {"batch_size": 6, "precision": "16-mixed"}),
+        ("L = DataLoader(a, 6, drop_last=True)", {"batch_size": 6}),
+        ("L = DataLoader(a, 6, sampler=DistributedSampler(a))", {"batch_size": 6}),
+        ("def f(b):\n  return tok(b['a'], truncation=True, max_length=384)\nd.map(f)", {"max_length": 384}),
+        ("tok(a, truncation=True, max_length=64)\ntok(b, truncation=True, max_length=512)", {"max_length": 512}),
+        ("tok(a, truncation=True, max_length=64)\ntok(b, truncation=True, max_length=n)", {}),
+        ("tok(a, max_length=64)", {}),
+        ("m = SentenceTransformer('a')\nm.max_seq_length = 75", {"max_seq_length": 75}),
+        ("k = torch.optim.AdamW\nk(a)", {"optim": "adamw_torch"}),
+        ("N = 4\nfor i in d:\n  loss = m(i) / N\n  if i % N == 0:\n    o.step()", {"gradient_accumulation_steps": 4}),
+        ("for i in d:\n  loss = (a + b) / 2\n  if i % 2 == 0:\n    o.step()", {}),
+        ("N = 4\nloss = m(i) / N", {}),
+        (
+            "q = BitsAndBytesConfig(load_in_4bit=True)\nM.from_pretrained(quantization_config=q if False else None)",
+            {},
+        ),
+        (
+            "q = BitsAndBytesConfig(load_in_4bit=True)\nM.from_pretrained('a', quantization_config=q)",
+            {"load_in_4bit": True},
+        ),
+        (
+            "class D:\n  def __getitem__(self, i):\n    return tok(i, truncation=True, max_length=9)\nDataLoader(D())",
+            {"max_length": 9},
+        ),
+        ("import torch\nMixedPrecision(torch.bfloat16, torch.bfloat16)", {"mixed_precision": "bf16"}),
+        ("FullyShardedDataParallel(m, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP)", {"fsdp": "shard_grad_op"}),
+        ("fully_shard(m)", {"fsdp": "full_shard"}),
+        ("fully_shard(m, **more)", {}),
+        ("TripletLoss(m)", {"loss": "TripletLoss"}),
+        ("raise SystemExit\nLoraConfig(r=4)", {}),
+        ("import sys\nsys.exit()\nLoraConfig(r=4)", {}),
+        ("if a:\n  sys.exit()\nLoraConfig(r=4)", {"lora_r": 4}),
+        ("import sys\nif len(sys.argv) > 1:\n  exit()\nLoraConfig(r=4)", {"lora_r": 4}),
+        ("torch.cuda.amp.autocast(False)", {}),
+        ("torch.cuda.amp.autocast(flag)", {}),
+        ("import torch\ntorch.autocast('cuda', torch.bfloat16)", {"mixed_precision": "bf16"}),
+        ("L = DataLoader(a, batch_size=8)\nloss.backward()", {"batch_size": 8}),
+        ("L, M = DataLoader(a, batch_size=8), DataLoader(b, batch_size=8)\nloss.backward()", {}),
+        ("create_loader(d, batch_size=8, is_training=True)\ncreate_loader(d, batch_size=9)", {"batch_size": 8}),
+        ("f = partial(LoraConfig, r=4)\nf()", {"lora_r": 4}),
+        ("def f(r, x):\n  LoraConfig(r=r)\nd.map(partial(f, 4))", {"lora_r": 4}),
+        ("def f(rank, r):\n  LoraConfig(r=r)\nmp.spawn(f, args=(4,), nprocs=2)", {}),
+        ("def f(rank, r):\n  LoraConfig(r=r)\nmp.spawn(f, (4,), nprocs=2)", {"lora_r": 4}),
+        (
+            "class A:\n  def f(self, r):\n    LoraConfig(r=r)\nclass B(A):\n  def f(self):\n    super().f(4)\nB().f()",
+            {"lora_r": 4},
+        ),
+        ("def f():\n  if a:\n    return 4\n  return 8\nLoraConfig(r=f())", {}),
+        ("def f():\n  for a in b:\n    return 4\n  return 8\nLoraConfig(r=f())", {}),
+        ("def f():\n  if a:\n    return 4\n  return 4\nLoraConfig(r=f())", {"lora_r": 4}),
+        ("for a in b:\n  if True:\n    continue\n  LoraConfig(r=4)", {}),
+        ("match 'b':\n  case 'a' | 'c':\n    LoraConfig(r=8)\n  case _:\n    LoraConfig(r=4)", {"lora_r": 4}),
+        ("match b:\n  case 'a':\n    LoraConfig(r=8)", {}),
+        ("class C:\n  r = 8\nC.r = 4\nLoraConfig(r=C.r)", {"lora_r": 4}),
+        ("c = LoraConfig(r=8)\nc.r = 4\nget_peft_model(m, c)", {"lora_r": 4}),
+        ("import deepspeed\ndeepspeed.initialize(model=m, config={'a': 1})", {"deepspeed": {"a": 1}}),
+        ("batch_size = 12\nexec(open('configurator.py').read())", {"batch_size": 12}),
+        ("import torch\nk = getattr(torch.optim, 'AdamW')\nk(a)", {"optim": "adamw_torch"}),
+    ],
+)
+def test_what_other_calls_say(script: str, said: dict[str, object]) -> None:
+    assert found(script) == said
+
+
+OWN_NAME = """
+import argparse
+from transformers import Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--bs", type=int, default=6)
+parser.add_argument("--batch_size", type=int, default=64)
+parser.add_argument("--lora", action="store_true")
+parser.add_argument("--lora_r", type=int, default=32)
+args = parser.parse_args()
+if args.lora:
+    peft(r=args.lora_r)
+steps = args.batch_size // args.bs
+told = TrainingArguments("out", per_device_train_batch_size=args.bs, gradient_accumulation_steps=steps)
+Trainer(model, args=told)
+"""
+
+
+def test_a_hyperparameter_of_any_name_is_followed(tmp_path: Path) -> None:
+    job = job_of(tmp_path, OWN_NAME, LLAMA, {"bs": 4})
+    workload = described(job)
+    assert (workload.micro_batch, workload.accumulation, workload.method) == (4, 16, "full")
+    assert name_of(job, "micro_batch") == "bs"
+    assert "hyperparameters.bs: 2" in "\n".join(change.text for change in changes_of(job, workload))
+    assert not [problem for problem in remarks(job) if "bs" in problem.message]
+
+
+def test_what_the_script_makes_of_a_hyperparameter_counts_before_its_name(tmp_path: Path) -> None:
+    script = OWN_NAME.replace("=args.bs,", "=args.batch_size // 8,")
+    workload = told(tmp_path, script, LLAMA, {"batch_size": 32})
+    assert workload.micro_batch == 4
+    assert not [note for note in workload.notes if "goes by it" in note]
+
+
+def test_the_default_of_an_argument_counts_if_the_script_looks_at_it(tmp_path: Path) -> None:
+    assert told(tmp_path, OWN_NAME).method == "full"
+    switched = OWN_NAME.replace('action="store_true"', "default=True")
+    other = tmp_path / "other"
+    other.mkdir()
+    assert (told(other, switched).method, told(other, switched).lora_rank) == ("lora", 32)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "a = [1]\n" + "a = [a, a]\n" * 60 + "TrainingArguments(fsdp_config=a)",
+        "a = [1]\n" + "a += a\n" * 60 + "TrainingArguments(fsdp_config=a)",
+        "a = 'x'\n" + "a += a\n" * 60 + "TrainingArguments(optim=a)",
+        "a = 'x'\n" + "a = f'{a}{a}'\n" * 60 + "TrainingArguments(optim=a)",
+        "TrainingArguments(optim='%9999999999d' % 1)",
+        "TrainingArguments(optim='a' * 10 ** 12)",
+        "TrainingArguments(seed=10 ** 10 ** 10)",
+        "TrainingArguments(seed=int('9' * 100000))",
+        "def f(n):\n  f(n)\n  f(n)\nf(1)",
+        "f = lambda g: g(g)\nf(f)",
+        "x = [i for i in [[1, 2]] for j in i]\n" * 3,
+        "TrainingArguments(seed=" + "(" * 80 + "1" + ")" * 80 + ")",
+        "TrainingArguments(seed=" + "-" * 800 + "1)",
+        "class A(A):\n  pass\nA()",
+        "import yaml\nyaml.safe_load('a: &a [1]\\nb: &b [*a, *a]\\nc: [*b, *b')",
+        "\n".join(f"def f{n}():\n  f{n + 1}()\n  f{n + 1}()" for n in range(60)) + "\nf0()",
+    ],
+)
+def test_no_script_takes_long_or_much(script: str) -> None:
+    """It is read before anybody trusts it: the bounds are in steps and sizes, so this would not end without them."""
+    said = found(script)
+    assert len(repr(said)) < 5_000
+
+
+def test_every_script_can_be_followed() -> None:
+    """Those of the examples, and this project's own modules, which are none."""
+    files = [*ROOT.glob("examples/**/*.py"), *ROOT.glob("python/**/*.py"), *ROOT.glob("tests/scenarios/**/*.py")]
+    assert len(files) > 200
+    for file in files:
+        calls_of(ast.parse(file.read_bytes()))
 
 
 YOLO = """
@@ -225,3 +422,5 @@ def test_each_call_is_documented() -> None:
     assert [name for name in {*CALLS, *keywords, *SWITCHES, *OPTIMIZERS} if f"`{name}`" not in page] == []
     assert {"TrainingArguments", "SFTConfig", "DPOConfig"} <= {*TRAINERS}
     assert set(OPTIMIZERS.values()) <= set(KNOWN)
+    assert {*OBJECTIVES} <= {*TRAINERS}
+    assert {*OBJECTIVES.values()} <= {*WORDS}

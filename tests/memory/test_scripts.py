@@ -1,7 +1,8 @@
 """How much of what a script trains with is read from it, on scripts written by somebody who had not seen the reader.
 
 When the forty scripts were first read, 197 of their 276 settings were planned right, 75 stayed at the default of a
-script that says nothing, and 4 were read wrong.
+script that says nothing, and 4 were read wrong. With objectives it is 305 of 313 by now, and none is read wrong; that
+is no score of a reader on scripts that it was not made for.
 """
 
 from __future__ import annotations
@@ -43,5 +44,5 @@ def test_what_scripts_train_with_is_read_from_them(tmp_path: Path) -> None:
             right += found == wanted
             if found not in (wanted, getattr(silent, field)):
                 wrong.append(f"{script['name']}: {field} is {wanted}, not {found}")
-    assert right >= 197
-    assert len(wrong) <= 4, wrong
+    assert right >= 305
+    assert wrong == []

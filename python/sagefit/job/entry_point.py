@@ -1,21 +1,22 @@
 """What the entry point of a job says: which arguments are switches, the default of others, and what its calls are told.
 
-The script is read and never run: ``add_argument`` of argparse with literal names and values, and the constants that
-`sagefit.job.script_calls` finds.
+The script is read and never run: ``add_argument`` of argparse with literal names and values, and the values that
+`sagefit.job.script_calls` follows to the calls of libraries.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sagefit.job.names import plain
-from sagefit.job.script_calls import Constant, calls_of
+from sagefit.job.script_calls import HEARD, Calls, calls_of
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
@@ -31,25 +32,37 @@ class Script:
 
     switches: the line of each argument that takes no value.
     defaults: the value of each other that is not given, and False for a switch that turns something on.
-    calls: what the script tells libraries itself, by the name of a hyperparameter.
     """
 
     switches: Mapping[str, int] = field(default_factory=dict)
     defaults: Mapping[str, object] = field(default_factory=dict)
-    calls: Mapping[str, Constant] = field(default_factory=dict)
 
 
 def script_of(job: Job) -> Script:
     """What the entry point says; nothing where it is no Python script that can be read."""
+    place = _place(job)
+    return _read(*place) if place else Script()
+
+
+def calls_in(job: Job, given: Mapping[str, object]) -> Calls:
+    """What the calls of the entry point say where it gets ``given``: hyperparameters and arguments, by plain name."""
+    place = _place(job)
+    if place is None or not _calls(*place):
+        return Calls({})
+    return _followed(place, json.dumps(given, default=str), json.dumps(job.environment))
+
+
+def _place(job: Job) -> tuple[str, str, int, int] | None:
+    """The folder, name, time and size of a Python script that is there."""
     if job.code is None or not job.code.entry_point.endswith(".py"):
-        return Script()
+        return None
     folder = _folder(job.path, job.code.source_dir)
     try:
         # Planning a job asks this hundreds of times, and pathlib takes ten times as long.
         found = os.stat(f"{folder}/{job.code.entry_point}")  # noqa: PTH116
     except (OSError, ValueError):
-        return Script()
-    return _read(folder, job.code.entry_point, found.st_mtime_ns, found.st_size)
+        return None
+    return folder, job.code.entry_point, found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=4096)
@@ -57,20 +70,41 @@ def _folder(job_file: Path, source_dir: str) -> str:
     return str(job_file.parent / source_dir)
 
 
-@lru_cache(maxsize=256)
-def _read(source_dir: str, entry_point: str, _changed: int, size: int) -> Script:
+@lru_cache(maxsize=64)
+def _tree(source_dir: str, entry_point: str, _changed: int, size: int) -> tuple[ast.Module, bool] | None:
+    """The script, and whether it has words of calls that say something."""
     folder = Path(source_dir).resolve()
     path = (folder / entry_point).resolve()
     if size > _LONGEST or not path.is_relative_to(folder) or not path.is_file():
-        return Script()
+        return None
+    content = path.read_bytes()
     try:
-        tree = ast.parse(path.read_bytes())
+        return ast.parse(content), any(word in content for word in HEARD)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@lru_cache(maxsize=256)
+def _calls(*place: Any) -> bool:
+    found = _tree(*place)
+    return found is not None and found[1]
+
+
+@lru_cache(maxsize=1024)
+def _followed(place: tuple[str, str, int, int], given: str, environment: str) -> Calls:
+    found = _tree(*place)
+    return calls_of(found[0], json.loads(given), json.loads(environment)) if found else Calls({})
+
+
+@lru_cache(maxsize=256)
+def _read(*place: Any) -> Script:
+    found = _tree(*place)
+    if found is None:
         return Script()
     switches: dict[str, int] = {}
     defaults: dict[str, object] = {}
     twice: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(found[0]):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         if node.func.attr != "add_argument":
@@ -89,8 +123,7 @@ def _read(source_dir: str, entry_point: str, _changed: int, size: int) -> Script
                 switches[name] = node.lineno
             if default is not None and action != "store_false":
                 defaults[name] = default
-    once = {name: value for name, value in defaults.items() if name not in twice}
-    return Script(switches, once, calls_of(tree))
+    return Script(switches, {name: value for name, value in defaults.items() if name not in twice})
 
 
 def _literal(node: ast.expr | None, other: object) -> object:

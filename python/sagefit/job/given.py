@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from sagefit.job.entry_point import script_of
+from sagefit.job.entry_point import calls_in, script_of
 from sagefit.job.key import Key, dotted
 from sagefit.job.names import plain
 from sagefit.job.script_names import AROUND, OTHER_FILES
 
 if TYPE_CHECKING:
     from sagefit.job.model import Job
+    from sagefit.job.script_calls import Constant
 
 LONGEST = 100_000
 """Bytes of a configuration; real ones have a hundredth."""
@@ -59,13 +60,23 @@ class Given(Mapping[str, object]):
             if content is not None:
                 self.files.append(file)
                 self._add(file, _leaves(content), here)
+        self._followed: set[str] = set()
+        self._defaults: set[str] = set()
         if job.code:
-            script, file = script_of(job), job.code.entry_point
-            for name, told in script.calls.items():
-                self.called[plain(name)] = (f"{file}: {told.place}", told.value)
-                self._add(file, [(name, told.value)], here, told.place)
-            self._add(file, script.defaults.items(), here)
+            self._of_script(job, job.code.entry_point, here)
         self.spelt = spelt(self._values)
+
+    def _of_script(self, job: Job, file: str, here: set[str]) -> None:
+        given = {plain(name): raw for name, raw in self._values.items() if not self.of_file(name)}
+        calls = calls_in(job, given)
+        for name, told in calls.said.items():
+            self.called[plain(name)] = (f"{file}: {told.place}", told.value)
+            if told.arguments & given.keys() and plain(name) not in given:
+                self._followed.add(name)
+            self._add(file, [(name, told.value)], here, told.place)
+        defaults = {name: raw for name, raw in script_of(job).defaults.items() if name not in calls.unused}
+        self._defaults = defaults.keys() - here
+        self._add(file, defaults.items(), here)
 
     def _add(self, file: str, values: Iterable[tuple[str, object]], here: set[str], place: str = "") -> None:
         for name, raw in values:
@@ -110,6 +121,27 @@ class Given(Mapping[str, object]):
         """Whether a file says it, so that whatever the job file says counts before it."""
         place = self._places.get(name)
         return place is not None and len(place) == 1
+
+    def rank(self, name: str) -> int:
+        """What counts first has the lowest: of two names of one number, that of the lower rank is taken.
+
+        0: what the script makes of something that the job gives it, 1: what the job gives it, 2: what a configuration
+        says, 3: what the script tells libraries, 4: defaults of its arguments.
+        """
+        if name in self._followed:
+            return 0
+        if not self.of_file(name):
+            return 1
+        return 4 if name in self._defaults else 3 if plain(name) in self.called and self._is_called(name) else 2
+
+    def _is_called(self, name: str) -> bool:
+        return self.named(name) == self.called[plain(name)][0]
+
+
+def calls_of_job(job: Job, hyperparameters: Mapping[str, object]) -> Mapping[str, Constant]:
+    """What the calls of the script say, by the name of a hyperparameter, where it is given these."""
+    argued = arguments(job)[0]
+    return calls_in(job, {plain(name): raw for name, raw in (*hyperparameters.items(), *argued.items())}).said
 
 
 def is_of_file(place: Key) -> bool:

@@ -1,22 +1,27 @@
-"""What a script itself tells the libraries that it calls, by constants: ``TrainingArguments(bf16=True)``.
+"""What a script itself tells the libraries that it calls: ``TrainingArguments(bf16=True, max_steps=args.steps)``.
 
-Only calls count that surely happen: those of the module and of functions that it calls by name, outside of branches
-and handlers. A name that is bound once, to a literal, is that literal. Of two calls that say different things
-nothing is taken.
+The script is followed as `sagefit.job.following` does it, with the hyperparameters that the job gives it. Of
+two calls that say different things nothing is taken.
 """
 
 from __future__ import annotations
 
 import ast
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from sagefit.job.following.evaluation import Evaluation
+from sagefit.job.following.expressions import TooLongError
+from sagefit.job.following.values import Argued, Made, Ref, bare, literal, small, truth
 
 TRAINERS = (
     *("TrainingArguments", "Seq2SeqTrainingArguments", "SentenceTransformerTrainingArguments", "SFTConfig"),
-    *("DPOConfig", "KTOConfig", "ORPOConfig", "CPOConfig", "GRPOConfig", "GKDConfig", "RewardConfig"),
+    *("CrossEncoderTrainingArguments", "SparseEncoderTrainingArguments", "RewardConfig", "PRMConfig"),
+    *("DPOConfig", "KTOConfig", "ORPOConfig", "CPOConfig", "BCOConfig", "GRPOConfig", "RLOOConfig", "GKDConfig"),
 )
 """Calls whose keywords are names of hyperparameters."""
+_DEFAULTS = {"per_device_train_batch_size": 8}
+"""What ``TrainingArguments`` and those made of it take where nothing is said, if it is not what the planner takes."""
 
 
 def _same(*names: str) -> dict[str, str]:
@@ -24,20 +29,32 @@ def _same(*names: str) -> dict[str, str]:
 
 
 _ADAPTERS = {"r": "lora_r", "target_modules": "lora_target_modules", **_same("use_dora", "modules_to_save")}
+_LOADED = ("load_in_4bit", "load_in_8bit", "attn_implementation", "torch_dtype", "dtype", "max_seq_length")
 CALLS: dict[str, Mapping[str, str]] = {
     "LoraConfig": _ADAPTERS,
     "get_peft_model": {**_ADAPTERS, **_same("use_gradient_checkpointing")},  # Unsloth's
     "BitsAndBytesConfig": _same("load_in_4bit", "load_in_8bit"),
-    "from_pretrained": _same("load_in_4bit", "load_in_8bit", "attn_implementation", "torch_dtype", "max_seq_length"),
+    "from_pretrained": _same(*_LOADED),
+    "SFTTrainer": _same("max_seq_length"),  # of TRL before 0.13, as the next
+    "DPOTrainer": _same("max_length", "max_prompt_length"),
+    "CrossEncoder": _same("max_length"),
     "Trainer": _same("precision", "accumulate_grad_batches"),  # Lightning's
     "Accelerator": _same("mixed_precision", "gradient_accumulation_steps"),
+    "Fabric": _same("precision"),
+    "initialize": {"config": "deepspeed", "config_params": "deepspeed"},
     "DataLoader": _same("batch_size", "num_workers", "prefetch_factor"),
+    "create_loader": _same("batch_size", "num_workers"),  # timm's
+    "exec": _same("batch_size", "block_size", "gradient_accumulation_steps", "dtype"),  # nanoGPT's variables
     "train": _same("imgsz", "batch", "nbs", "device", "amp", "workers", "optimizer"),  # Ultralytics'
 }
 """What each call is told, by keyword: the name of the hyperparameter that says the same."""
-# A call of this name counts only with this keyword, so as to be no other: a loader of what is evaluated, a Trainer's.
-_ONLY_WITH: dict[str, tuple[str, object]] = {"DataLoader": ("shuffle", True), "train": ("data", None)}
-SWITCHES = {"gradient_checkpointing_enable": "", "prepare_model_for_kbit_training": "use_gradient_checkpointing"}
+SWITCHES = {
+    "gradient_checkpointing_enable": "",
+    "enable_gradient_checkpointing": "",
+    "apply_activation_checkpointing": "",
+    "set_grad_checkpointing": "enable",
+    "prepare_model_for_kbit_training": "use_gradient_checkpointing",
+}
 """Calls that say something by being there, and the keyword that takes it back."""
 OPTIMIZERS = {
     "AdamW": "adamw_torch",
@@ -49,108 +66,249 @@ OPTIMIZERS = {
     "SGD": "sgd",
 }
 """Classes of optimizers as ``optim`` of ``TrainingArguments`` has them."""
-_AUTOCASTS = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
-_NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_NOT_SURE = (ast.IfExp, ast.ExceptHandler, ast.While, ast.Lambda, ast.ClassDef, ast.AsyncFunctionDef)
+OBJECTIVES = {
+    **{f"{name.upper()}Config": name for name in ("dpo", "kto", "orpo", "cpo", "grpo", "gkd")},
+    "RewardConfig": "reward",
+}
+"""Settings of TRL that say what a model is trained for."""
+LOSSES = ("MultipleNegativesRankingLoss", "ContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss", "TripletLoss")
+"""Losses of sentence-transformers."""
+SHARDED = ("FullyShardedDataParallel", "fully_shard")
+"""PyTorch's FSDP and FSDP2."""
+FAMILIES = ("settings", "adapters", "bits")
+"""Kinds of objects that only say something if they are given to somebody."""
+RECEIVERS = {"quantization_config": "bits", "peft_config": "adapters"}
+"""Keywords by which a call is given such an object: None says that it gets none."""
+ATTRIBUTES = ("max_seq_length",)
+"""Attributes of an object of a library that a script sets: of SentenceTransformer."""
+LENGTHS = ("max_length", "max_seq_length", "max_completion_length")
+"""Names beside which the length of a tokenizer says nothing."""
+STEPS = ("gradient_accumulation_steps", "accumulate_grad_batches")
+# Of common names: what makes the call the one that is meant.
+_ONLY_WITH: dict[str, Callable[[Mapping[str, object]], bool]] = {
+    "train": lambda given: "data" in given,
+    "initialize": lambda given: "model" in given,
+    "create_loader": lambda given: bare(given.get("is_training")) is True,
+}
+_TYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
+_HALF = Ref("torch.float16")
+_SAMPLERS = ("DistributedSampler", "RandomSampler", "WeightedRandomSampler")
+HEARD = tuple(
+    word.encode()
+    for word in (
+        *TRAINERS,
+        *CALLS,
+        *SWITCHES,
+        *OPTIMIZERS,
+        *ATTRIBUTES,
+        "autocast",
+        "truncation",
+        "MixedPrecision",
+        "loss",
+    )
+)
+"""Words of which a script has one if it is worth following."""
 
 
 @dataclass(frozen=True)
 class Constant:
-    """What a call is told: a literal (None where that is not known), and its place, as ``LoraConfig.r``."""
+    """What a call is told: a value (None where that is not known), and its place, as ``LoraConfig.r``.
+
+    ``arguments`` of the script are what the value depends on, by plain name; ``direct`` where it is the value of one.
+    """
 
     value: object
     place: str
+    arguments: frozenset[str] = frozenset()
+    direct: bool = False
 
 
-def calls_of(tree: ast.Module) -> dict[str, Constant]:
-    """What the calls of a script say, by the name that a hyperparameter would have."""
-    literals = _literals(tree)
-    said: dict[str, Constant] = {}
-    for call in _sure(tree):
-        for name, constant in _said(call, literals):
-            earlier = said.setdefault(name, constant)
+@dataclass(frozen=True)
+class Calls:
+    """What the calls of a script say, by the name that a hyperparameter would have.
+
+    ``unused`` are arguments of the script at which this run does not look, by plain name.
+    """
+
+    said: Mapping[str, Constant]
+    unused: frozenset[str] = frozenset()
+
+
+def calls_of(
+    tree: ast.Module, given: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None
+) -> Calls:
+    """What the calls of a script say where the job gives it ``given`` (by plain name), and these variables."""
+    listener = _Listener()
+    run = Evaluation(given or {}, environment or {}, listener.hear, TRAINERS)
+    try:
+        run.run(tree)
+    except (TooLongError, RecursionError):
+        return Calls({})
+    listener.end(run)
+    said = {name: constant for name, constant in listener.said.items() if constant.value is not None}
+    return Calls(said, frozenset(run.arguments.known - run.arguments.looked_at))
+
+
+class _Listener:
+    """Keeps what calls say."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Constant] = {}
+        self._made: list[Made] = []
+        self._passed: set[int] = set()
+        self._none: set[str] = set()
+        self._lengths: list[Constant] = []
+        self._loaders: list[Made] = []
+        self._trains = False
+
+    def hear(self, call: Made) -> None:
+        """A call of a library that surely happens."""
+        for each in (*call.positional, *call.told.values()):
+            if isinstance(each, Made) and _family(each.callee):
+                self._passed.add(id(each))
+        self._none |= {name for name in call.told if name in RECEIVERS and bare(call.told[name]) is None}
+        if _family(call.callee):
+            self._made.append(call)
+        else:
+            self._say(_said(call))
+            self._length(call)
+            self._trains = self._trains or call.callee in ("backward", "fit")
+            if call.callee == "DataLoader":
+                self._loaders.append(call)
+
+    def end(self, run: Evaluation) -> None:
+        """Objects of settings count if something is given them; all, where nobody saw where they went."""
+        for family in FAMILIES:
+            made = [each for each in self._made if _family(each.callee) == family]
+            passed = [each for each in made if id(each) in self._passed]
+            lost = not any(RECEIVERS[name] == family for name in self._none)
+            for each in passed or (made if lost else []):
+                self._say(_said(each))
+        if self._lengths and not any(name in self.said for name in LENGTHS):
+            # Of an encoder and a decoder, or of samples and labels, the longest is the bound.
+            known = [each for each in self._lengths if isinstance(each.value, int)]
+            if len(known) == len(self._lengths):
+                self.said["max_length"] = max(known, key=lambda each: each.value)  # type: ignore[arg-type,return-value]
+        if self._trains and len(self._loaders) == 1 and "batch_size" not in self.said:
+            self._say(_loader(self._loaders[0], only=True))
+        steps = {repr(bare(by)): by for place, by in run.divided.items() if place in run.counted}
+        if len(steps) == 1 and not any(name in self.said for name in STEPS):
+            (by,) = steps.values()
+            if isinstance(bare(by), int):
+                self.said["gradient_accumulation_steps"] = _constant(by, "the loss, which is divided by it")
+
+    def _say(self, said: Iterable[tuple[str, Constant]]) -> None:
+        for name, constant in said:
+            earlier = self.said.setdefault(name, constant)
             if earlier.value != constant.value:
-                said[name] = Constant(None, "")
-    return {name: constant for name, constant in said.items() if constant.value is not None}
+                self.said[name] = Constant(None, "")
+
+    def _length(self, call: Made) -> None:
+        """Texts that are cut: a tokenizer with ``max_length`` and ``truncation``."""
+        length = call.told.get("max_length")
+        if length is not None and truth(call.told.get("truncation")) is True:
+            self._lengths.append(_constant(length, f"{call.callee}.max_length"))
 
 
-def _said(call: ast.Call, literals: Mapping[str, object]) -> Iterator[tuple[str, Constant]]:
-    callee = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    given = {each.arg: _value(each.value, literals) for each in call.keywords if each.arg}
-    if callee in SWITCHES:
-        if given.get(SWITCHES[callee], True) is True:
+def _said(call: Made) -> Iterator[tuple[str, Constant]]:
+    callee, given = call.callee, call.told
+    if callee.startswith("."):
+        if callee[1:] in ATTRIBUTES:
+            yield callee[1:], _constant(call.positional[0], callee)
+    elif callee in SWITCHES:
+        if bare(given.get(SWITCHES[callee], True)) is True and "**" not in given:
             yield "gradient_checkpointing", Constant(value=True, place=callee)
-    elif callee == "autocast":
-        dtype = _AUTOCASTS.get(str(given.get("dtype", "torch.float16")))
-        if dtype and given.get("enabled", True) is True:
-            yield "mixed_precision", Constant(dtype, "autocast")
+    elif callee in ("autocast", "MixedPrecision"):
+        if kind := _cast(call):
+            yield "mixed_precision", Constant(kind, callee)
+    elif callee in LOSSES:
+        yield "loss", Constant(callee, callee)
+    elif callee in SHARDED:
+        yield "fsdp", _sharded(call)
     elif callee in OPTIMIZERS:
         name = OPTIMIZERS[callee]
-        if callee == "SGD" and given.get("momentum", 0) != 0:
+        if callee == "SGD" and bare(given.get("momentum", 0)) != 0:
             name = "sgd-momentum"
-        yield "optim", Constant("adamw_torch_fused" if given.get("fused") is True else name, callee)
-    else:
+        yield "optim", Constant("adamw_torch_fused" if bare(given.get("fused")) is True else name, callee)
+    elif callee == "DataLoader":
+        yield from _loader(call)
+    elif _ONLY_WITH.get(callee) is None or _ONLY_WITH[callee](given):
         yield from _keywords(callee, given)
 
 
+def _cast(call: Made) -> str | None:
+    """The 16 bits of autocast, or those of the parameters of FSDP's ``MixedPrecision``."""
+    given, first = call.told, call.positional[0] if call.positional else None
+    dtype: object
+    enabled: object
+    if call.callee == "MixedPrecision":
+        dtype, enabled = given.get("param_dtype", first), True
+    elif first is not None and not isinstance(bare(first), str) and len(call.positional) == 1 and "dtype" not in given:
+        dtype, enabled = _HALF, first  # torch.cuda.amp's
+    else:
+        second = call.positional[1] if len(call.positional) > 1 else _HALF
+        dtype, enabled = given.get("dtype", second), given.get("enabled", True)
+    known = bare(dtype)
+    return _TYPES.get(known.name) if isinstance(known, Ref) and truth(enabled) is True else None
+
+
+def _sharded(call: Made) -> Constant:
+    """How PyTorch's FSDP shards, in the words of ``TrainingArguments.fsdp``."""
+    strategy, offload = bare(call.told.get("sharding_strategy")), bare(call.told.get("cpu_offload"))
+    word = strategy.last.lower() if isinstance(strategy, Ref) else "full_shard" if strategy is None else None
+    offloads = offload.told.get("offload_params", False) if isinstance(offload, Made) else offload
+    if word is None or "**" in call.told or truth(offloads) is None:
+        return Constant(None, call.callee)
+    return Constant(f"{word} offload" if truth(offloads) else word, call.callee)
+
+
+def _loader(call: Made, *, only: bool = False) -> Iterator[tuple[str, Constant]]:
+    """What a loader says that shuffles: others are of what is evaluated, unless it is the only one."""
+    given = dict(call.told)
+    if len(call.positional) > 1:
+        given.setdefault("batch_size", call.positional[1])
+    sampler = given.get("sampler")
+    drawn = (
+        isinstance(sampler, Made) and sampler.callee in _SAMPLERS and bare(sampler.told.get("shuffle", True)) is True
+    )
+    if only or drawn or any(bare(given.get(name)) is True for name in ("shuffle", "drop_last")):
+        yield from _keywords("DataLoader", given)
+
+
 def _keywords(callee: str, given: Mapping[str, object]) -> Iterator[tuple[str, Constant]]:
-    keyword, wanted = _ONLY_WITH.get(callee, ("", None))
-    if keyword and (keyword not in given or wanted not in (None, given[keyword])):
-        return
-    names = _same(*given) if callee in TRAINERS else CALLS.get(callee, {})
+    settings = callee in TRAINERS
+    names = _same(*given) if settings else CALLS.get(callee, {})
     for keyword, value in given.items():
-        if keyword in names:
-            yield names[keyword], Constant(value, f"{callee}.{keyword}")
+        if keyword in names and keyword != "**":
+            yield names[keyword], _constant(value, f"{callee}.{keyword}")
+    if callee in OBJECTIVES:
+        yield "rlhf_type", Constant(OBJECTIVES[callee], callee)
+    if settings and "**" not in given:
+        for keyword, value in _DEFAULTS.items():
+            if keyword not in given:
+                yield keyword, Constant(value, f"{callee}, by default")
 
 
-def _value(node: ast.expr, literals: Mapping[str, object]) -> object:
-    """A literal, a name that is one, or a dtype of torch; None for all else."""
-    if isinstance(node, ast.Name):
-        return literals.get(node.id)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
-        return f"torch.{node.attr}"
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
+def _constant(value: object, place: str) -> Constant:
+    known = _plain(bare(value)) if small(value) else None
+    if isinstance(value, Argued):
+        return Constant(known, place, value.arguments, value.direct)
+    return Constant(known, place)
 
 
-def _literals(tree: ast.Module) -> dict[str, object]:
-    """Names of the script that are bound once, to a literal."""
-    bound: Counter[str] = Counter()
-    values: dict[str, object] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound[node.id] += 1
-        elif isinstance(node, ast.arg):
-            bound[node.arg] += 1
-        elif isinstance(node, ast.alias):
-            bound[node.asname or node.name] += 1
-        elif isinstance(node, _NAMED) and node.name:
-            bound[node.name] += 1
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            values |= {each.id: _value(node.value, {}) for each in targets if isinstance(each, ast.Name)}
-    return {name: value for name, value in values.items() if bound[name] == 1 and value is not None}
+def _plain(value: object) -> object:
+    """A value as a job file would have it; None where it is not known."""
+    if isinstance(value, Ref):
+        return value.name if value.name.startswith("torch.") else None
+    if isinstance(value, list | tuple):
+        found = [_plain(bare(each)) for each in value]
+        return None if None in found else found
+    if isinstance(value, dict):
+        return {name: _plain(bare(each)) for name, each in value.items()}
+    return value if literal(value) else None
 
 
-def _sure(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls that happen in any run, those of functions included that such a call names."""
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    seen: set[str] = set()
-    ahead: deque[ast.AST] = deque(node for node in tree.body if not isinstance(node, ast.FunctionDef))
-    while ahead:
-        node = ahead.popleft()
-        if isinstance(node, _NOT_SURE) or (isinstance(node, ast.If) and not _is_main(node)):
-            continue
-        if isinstance(node, ast.Call):
-            yield node
-            name = getattr(node.func, "id", "")
-            if name in functions and name not in seen:
-                seen.add(name)
-                ahead += functions[name].body
-        ahead += [inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, ast.FunctionDef)]
-
-
-def _is_main(node: ast.If) -> bool:
-    return isinstance(node.test, ast.Compare) and getattr(node.test.left, "id", "") == "__name__"
+def _family(callee: str) -> str | None:
+    if callee in TRAINERS:
+        return "settings"
+    return {"LoraConfig": "adapters", "BitsAndBytesConfig": "bits"}.get(callee)

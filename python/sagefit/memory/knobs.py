@@ -11,7 +11,7 @@ from typing import get_args
 
 from sagefit.job import Job
 from sagefit.job.entry_point import script_of
-from sagefit.job.given import Given, arguments, spelt
+from sagefit.job.given import Given, arguments, calls_of_job, spelt
 from sagefit.job.memory_model import Knob
 from sagefit.job.names import plain
 from sagefit.job.other_names import KNOBS
@@ -36,6 +36,8 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
     if job.memory is not None and knob in job.memory.knobs:
         return job.memory.knobs[knob]
     given = hyperparameters or job.hyperparameters
+    if not isinstance(given, Given) and (own := _handed_on(job, knob, given)):
+        return own
     found = names_in(job, knob, given)
     if knob == "micro_batch" and not found and not isinstance(given, Given):
         found = _batch_of_ultralytics(job, given)
@@ -43,6 +45,21 @@ def name_of(job: Job, knob: Knob, hyperparameters: Mapping[str, object] | None =
         return next(iter(found), None)
     unable = {plain(name) for name in arguments(job)[0]} | set(script_of(job).switches)
     return next((name for name in found if plain(name) not in unable), None)
+
+
+def _handed_on(job: Job, knob: Knob, given: Mapping[str, object]) -> str | None:
+    """The hyperparameter that the script hands on to a library as this number, whatever its own name for it."""
+    said = calls_of_job(job, given) if given else {}
+    if not said:
+        return None
+    names = {plain(name): name for name in given}
+    for name in (*KNOBS[knob], *KNOBS_OF[knob]):
+        told = said.get(name)
+        if told is not None and told.direct and len(told.arguments) == 1:
+            (argument,) = told.arguments
+            if argument in names and names_in(job, knob, {name: None}):
+                return names[argument]
+    return None
 
 
 def follows(job: Job, knob: Knob) -> bool:
@@ -74,7 +91,9 @@ def names_in(job: Job, knob: Knob, hyperparameters: Mapping[str, object]) -> lis
         kinds = set(kinds_of(job))
         more = [name for name in more if not KNOBS_OF[knob][name].kinds or kinds & set(KNOBS_OF[knob][name].kinds)]
     found = [written[name] for name in (*(name for name in KNOBS[knob] if name in written), *more)]
-    return sorted(found, key=hyperparameters.of_file) if isinstance(hyperparameters, Given) else found
+    if isinstance(hyperparameters, Given):
+        return sorted(found, key=hyperparameters.rank)
+    return found
 
 
 def is_read(job: Job, name: str) -> bool:

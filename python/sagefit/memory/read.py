@@ -35,7 +35,7 @@ from sagefit.memory.image_sizes import sized
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
 from sagefit.memory.models import Resolved, resolve, teacher
-from sagefit.memory.objectives import EMBEDDING_MODELS, NEEDS, OF_EMBEDDINGS, SHARE
+from sagefit.memory.objectives import EMBEDDING_MODELS, NEEDS, SHARE
 from sagefit.memory.other_models import proposed
 from sagefit.memory.peaks import Record
 from sagefit.memory.reader import Reader
@@ -358,7 +358,7 @@ def _teacher(reader: Reader, told: Told) -> Transformer | None:
 
 
 def _architectures(objective: Objective) -> tuple[str, ...]:
-    return ("decoder", "encoder") if objective in OF_EMBEDDINGS else ("decoder",)
+    return ("decoder", "encoder") if objective in OF_VECTORS else ("decoder",)
 
 
 def _unknown_objective(told: Told, objective: Objective) -> Problem:

@@ -188,8 +188,8 @@ class Reader:
         """Two known names of one number with two values: nobody can tell which one the script goes by."""
         for other in names_in(self.job, knob, self.hyperparameters)[1:]:
             ours, theirs = self.hyperparameters[name], self.hyperparameters[other]
-            if self.hyperparameters.of_file(other) and not self.hyperparameters.of_file(name):
-                continue  # the command line counts
+            if self.hyperparameters.rank(other) != self.hyperparameters.rank(name):
+                continue  # one counts before the other
             # An attempt that sets only the one that counts means it.
             if same(ours, theirs) or (self._changed(name) and not self._changed(other)):
                 continue

@@ -1,0 +1,1 @@
+"""Follows the values of a script to the calls of libraries, without running it."""

@@ -1,0 +1,236 @@
+"""Follows the values of a Python script as far as they are known without running it: a partial evaluation.
+
+The statements are walked in the order in which they would run. What only a run would tell is UNKNOWN: both branches of
+a condition that is not known are walked for what they may change, and nothing that they call is told. Arguments of
+the script (argparse, click, Typer, Fire, dataclasses of HfArgumentParser) have the values that the job gives them, else
+their defaults. Nothing of the script runs: operations are those of `sagefit.job.following.values`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from sagefit.job.following.arguments import Arguments, option
+from sagefit.job.following.calls import Calls, Left, SkippedLeft
+from sagefit.job.following.expressions import Heard
+from sagefit.job.following.values import (
+    UNKNOWN,
+    Class,
+    Function,
+    Made,
+    Ref,
+    Scope,
+    bare,
+    joined,
+    lengthened,
+    literal,
+    operated,
+    truth,
+)
+
+_COMMANDS = ("command", "click.command", "click.group")
+
+
+class Evaluation(Calls):
+    """One imagined run of a script.
+
+    ``given`` are the hyperparameters and arguments of the job by plain name, ``environment`` its variables. Each call
+    of a library goes to ``heard``. ``settings`` names the classes of libraries whose keywords may come from a subclass
+    in the script.
+    """
+
+    def __init__(
+        self, given: Mapping[str, object], environment: Mapping[str, str], heard: Heard, settings: Sequence[str] = ()
+    ) -> None:
+        super().__init__(Arguments(given, environment), heard, settings)
+
+    def run(self, tree: ast.Module) -> None:
+        """Walks the script from its first line to its last. Raises TooLongError if that takes too many steps."""
+        scope = Scope()
+        scope.names["__name__"] = "__main__"
+        with suppress(Left):
+            self._block(tree.body, scope)
+
+    def _block(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+        for statement in body:
+            self._statement(statement, scope)
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> None:
+        self._step()
+        if isinstance(node, ast.Expr):
+            self.value(node.value, scope)
+        elif isinstance(node, ast.Assign):
+            value = self.value(node.value, scope)
+            for target in node.targets:
+                self._bind(target, value, scope)
+            if isinstance(by := node.value, ast.BinOp):
+                self._steps_of(by.op, node.targets[0], by.right, self.value(by.right, scope))
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._bind(node.target, self.value(node.value, scope), scope)
+        elif isinstance(node, ast.AugAssign):
+            self._augment(node, scope)
+        elif isinstance(node, ast.If):
+            self._if(node, scope)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            self._loop(node, scope)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                value = self.value(item.context_expr, scope)
+                if item.optional_vars is not None:
+                    self._bind(item.optional_vars, value, scope)
+            self._block(node.body, scope)
+        elif isinstance(node, ast.Try):
+            self._try(node, scope)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            scope.names[node.name] = self._function(node, scope)
+        elif isinstance(node, ast.ClassDef):
+            scope.names[node.name] = self._class(node, scope)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            _import(node, scope)
+        elif isinstance(node, ast.Return):
+            raise Left(None if node.value is None else self.value(node.value, scope))
+        elif isinstance(node, ast.Raise):
+            raise Left(UNKNOWN)
+        elif isinstance(node, ast.Break | ast.Continue):
+            raise SkippedLeft
+        elif isinstance(node, ast.Match):
+            self._match(node, scope)
+
+    def _match(self, node: ast.Match, scope: Scope) -> None:
+        subject = self.value(node.subject, scope)
+        for case in node.cases:
+            fits = None if case.guard else _fits(case.pattern, bare(subject))
+            if fits is None:
+                break
+            if fits:
+                self._block(case.body, scope)
+                return
+        self._perhaps([*(case.body for case in node.cases), []], scope)
+
+    def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
+        load = ast.parse(ast.unparse(node.target), mode="eval").body
+        now, by = self.value(load, scope), self.value(node.value, scope)
+        self._steps_of(node.op, node.target, node.value, by)
+        if isinstance(now, list) and isinstance(by, list) and isinstance(node.op, ast.Add) and self.sure:
+            lengthened(now, by)
+            return
+        self._bind(node.target, operated(node.op, now, by), scope)
+
+    def _if(self, node: ast.If, scope: Scope) -> None:
+        known = truth(self.value(node.test, scope))
+        if known is not None:
+            self._block(node.body if known else node.orelse, scope)
+        else:
+            self._perhaps([node.body, node.orelse], scope)
+
+    def _perhaps(self, bodies: Sequence[Sequence[ast.stmt]], scope: Scope) -> None:
+        """Walks what may happen; names keep only what all ways agree on."""
+        before = dict(scope.names)
+        after: list[dict[str, object]] = []
+        self._muted += 1
+        try:
+            for body in bodies:
+                scope.names = dict(before)
+                try:
+                    self._block(body, scope)
+                except Left as left:
+                    self._may_leave(left)
+                else:
+                    after.append(scope.names)
+        finally:
+            self._muted -= 1
+            scope.names = before
+        for name in dict.fromkeys(name for names in after for name in names):
+            scope.names[name] = joined([names.get(name, UNKNOWN) for names in after])
+
+    def _may_leave(self, left: Left) -> None:
+        """A function may return here, where a run would tell."""
+        if self._returned and not isinstance(left, SkippedLeft):
+            self._returned[-1].append(left.value)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
+        if isinstance(node, ast.While):
+            unsure = truth(self.value(node.test, scope)) is not True
+        else:
+            self.value(node.iter, scope)
+            unsure = False
+        changed = _bound(node.body)
+        for name in changed:
+            scope.names[name] = UNKNOWN
+        if not isinstance(node, ast.While):
+            self._bind(node.target, UNKNOWN, scope)
+        if unsure:
+            self._perhaps([node.body, []], scope)
+        else:
+            try:
+                self._block(node.body, scope)
+            except Left as left:
+                self._may_leave(left)
+        for name in changed:
+            scope.names[name] = UNKNOWN
+
+    def _try(self, node: ast.Try, scope: Scope) -> None:
+        self._block(node.body, scope)
+        if node.handlers:
+            self._perhaps([[], *(handler.body for handler in node.handlers)], scope)
+        self._block(node.orelse, scope)
+        self._block(node.finalbody, scope)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Function:
+        made = Function(node, scope)
+        options: dict[str, object] = {}
+        command = False
+        for each in node.decorator_list:
+            decorator = self.value(each, scope)
+            if not isinstance(decorator, Made | Ref):
+                continue
+            name = decorator.name if isinstance(decorator, Ref) else decorator.callee
+            command = command or name in _COMMANDS
+            if isinstance(decorator, Made) and name in ("option", "argument"):
+                options |= option(decorator)
+            if isinstance(decorator, Made) and isinstance(app := decorator.told.get(" of"), Made):
+                app.told["command"] = made if "command" not in app.told else UNKNOWN
+        made.options = options if command else None
+        return made
+
+    def _class(self, node: ast.ClassDef, scope: Scope) -> Class:
+        inner = Scope(scope)
+        bases = [self.value(base, scope) for base in node.bases]
+        self._block([each for each in node.body if not isinstance(each, ast.Expr)], inner)
+        made = Class(node, bases, inner.names)
+        for each in inner.names.values():
+            if isinstance(each, Function):
+                each.home = made
+        return made
+
+
+def _fits(pattern: ast.pattern, subject: object) -> bool | None:
+    """Whether a literal is what a pattern has; None where that is not known."""
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+        return True
+    if isinstance(pattern, ast.MatchOr):
+        found = [_fits(each, subject) for each in pattern.patterns]
+        return True if True in found else None if None in found else False
+    if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant) and literal(subject):
+        return pattern.value.value == subject
+    return None
+
+
+def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
+    for each in node.names:
+        if isinstance(node, ast.ImportFrom):
+            scope.names[each.asname or each.name] = Ref(f"{node.module or ''}.{each.name}")
+        elif each.asname:
+            scope.names[each.asname] = Ref(each.name)
+        else:
+            first = each.name.partition(".")[0]
+            scope.names[first] = Ref(first)
+
+
+def _bound(body: Sequence[ast.stmt]) -> list[str]:
+    """Names that statements bind."""
+    found = [inner for each in body for inner in ast.walk(each) if isinstance(inner, ast.Name)]
+    return list(dict.fromkeys(each.id for each in found if not isinstance(each.ctx, ast.Load)))

@@ -1,0 +1,305 @@
+"""What expressions of a script are worth, as far as that is known without a run."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sagefit.job.following.arguments import Arguments
+from sagefit.job.following.values import (
+    UNBOUND,
+    UNKNOWN,
+    Argued,
+    Class,
+    Function,
+    Made,
+    Record,
+    Ref,
+    Scope,
+    bare,
+    compared,
+    literal,
+    made_of,
+    operated,
+    same,
+    small,
+    truth,
+)
+
+Heard = Callable[[Made], None]
+"""Is told each call of a library that surely happens; ``**`` among its keywords stands for those nobody knows."""
+
+_MOST_STEPS = 40_000
+_MOST_ITEMS = 16
+
+
+class TooLongError(Exception):
+    """The script is followed no further."""
+
+
+class Expressions(ABC):
+    """Expressions, names and what is assigned to them.
+
+    ``divided`` and ``counted`` are by what a loss is divided and steps are counted, by the expression.
+    """
+
+    def __init__(self, arguments: Arguments, heard: Heard) -> None:
+        self.arguments, self.heard = arguments, heard
+        self.divided: dict[str, object] = {}
+        self.counted: dict[str, object] = {}
+        self._steps = self._muted = 0
+
+    @abstractmethod
+    def _called(self, node: ast.Call, scope: Scope) -> object: ...
+
+    @abstractmethod
+    def _call(self, function: Function, positional: list[object], keywords: dict[str, object]) -> object: ...
+
+    @property
+    def sure(self) -> bool:
+        """Whether what is walked now happens in any run."""
+        return not self._muted
+
+    def value(self, node: ast.expr, scope: Scope) -> object:
+        """What an expression is worth."""
+        self._step()
+        act = self._EXPRESSIONS.get(type(node))
+        if act is not None:
+            return act(self, node, scope)
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.expr):
+                self.value(inner, scope)
+        return UNKNOWN
+
+    def _constant(self, node: ast.Constant, _scope: Scope) -> object:
+        return UNKNOWN if node.value is ... else node.value
+
+    def _name(self, node: ast.Name, scope: Scope) -> object:
+        found = scope.find(node.id)
+        return Ref(node.id) if found is UNBOUND else self._used(found)
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> object:
+        owner = self.value(node.value, scope)
+        return self._used(self._member(owner, node.attr))
+
+    def _member(self, owner: object, name: str) -> object:
+        if isinstance(owner, Ref):
+            if (owner.name, name) == ("sys", "argv"):
+                return UNKNOWN if self.arguments.given else ["script"]
+            return Ref(f"{owner.name}.{name}")
+        if isinstance(owner, Made):
+            return owner.told.get(name, UNKNOWN)
+        if isinstance(owner, Class):
+            return owner.find(name)
+        if isinstance(owner, Record):
+            if name in owner.fields:
+                return owner.fields[name]
+            found = owner.of.find(name) if owner.of else UNKNOWN
+            if isinstance(found, Function):
+                kinds = [getattr(each, "id", "") for each in getattr(found.node, "decorator_list", [])]
+                bound = found if "staticmethod" in kinds else replace(found, instance=owner)
+                return self._call(bound, [], {}) if "property" in kinds else bound
+            return found
+        known = bare(owner)
+        return known[name] if isinstance(known, dict) and name in known else UNKNOWN
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> object:
+        owner, key = self.value(node.value, scope), self.value(node.slice, scope)
+        known, at = bare(owner), bare(key)
+        if isinstance(known, Ref) and known.name == "os.environ" and isinstance(at, str):
+            return self.arguments.variable(at, UNKNOWN)
+        if isinstance(known, Record) and isinstance(at, str):
+            return self._used(known.fields.get(at, UNKNOWN))
+        if isinstance(known, dict | list | tuple | str) and literal(at):
+            try:
+                found = known[at]  # type: ignore[call-overload,index]
+            except (LookupError, TypeError):
+                return UNKNOWN
+            return self._used(made_of(found, key) if isinstance(key, Argued) else found)
+        return UNKNOWN
+
+    def _used(self, value: object) -> object:
+        if isinstance(value, Argued):
+            self.arguments.looked_at |= value.arguments
+        return value
+
+    def _choice(self, node: ast.IfExp, scope: Scope) -> object:
+        test = self.value(node.test, scope)
+        known = truth(test)
+        if known is not None:
+            return self.value(node.body if known else node.orelse, scope)
+        self._muted += 1
+        try:
+            one, two = self.value(node.body, scope), self.value(node.orelse, scope)
+        finally:
+            self._muted -= 1
+        return one if same(one, two) else UNKNOWN
+
+    def _either(self, node: ast.BoolOp, scope: Scope) -> object:
+        wanted = isinstance(node.op, ast.Or)
+        value: object = UNKNOWN
+        muted = 0
+        try:
+            for each in node.values:
+                value = self.value(each, scope)
+                known = truth(value)
+                if known is wanted and not muted:
+                    return value
+                if known is None and not muted:
+                    muted = 1
+                    self._muted += 1
+        finally:
+            self._muted -= muted
+        return UNKNOWN if muted else value
+
+    def _binary(self, node: ast.BinOp, scope: Scope) -> object:
+        left, right = self.value(node.left, scope), self.value(node.right, scope)
+        self._steps_of(node.op, node.left, node.right, right)
+        return operated(node.op, left, right)
+
+    def _steps_of(self, operation: ast.operator, left: ast.expr, right: ast.expr, value: object) -> None:
+        """Notes by what a loss is divided, and what steps are counted by."""
+        if isinstance(right, ast.Name | ast.Attribute | ast.Subscript) and isinstance(operation, ast.Div | ast.Mod):
+            known = bare(value)
+            if isinstance(operation, ast.Mod):
+                self.counted[ast.dump(right)] = known
+            elif self.sure and "loss" in ast.dump(left).lower():
+                self.divided[ast.dump(right)] = value
+
+    def _unary(self, node: ast.UnaryOp, scope: Scope) -> object:
+        value = self.value(node.operand, scope)
+        if isinstance(node.op, ast.Not):
+            known = truth(value)
+            return UNKNOWN if known is None else made_of(not known, value)
+        return operated(node.op, value)
+
+    def _compare(self, node: ast.Compare, scope: Scope) -> object:
+        values = [self.value(each, scope) for each in (node.left, *node.comparators)]
+        said = [compared(op, one, two) for op, one, two in zip(node.ops, values, values[1:], strict=False)]
+        if any(truth(each) is False for each in said):
+            return made_of(False, *values)
+        return UNKNOWN if any(truth(each) is None for each in said) else made_of(True, *values)
+
+    def _list(self, node: ast.List | ast.Tuple | ast.Set, scope: Scope) -> object:
+        found: list[object] = []
+        for each in node.elts:
+            if isinstance(each, ast.Starred):
+                inner = bare(self.value(each.value, scope))
+                if not isinstance(inner, list | tuple):
+                    return UNKNOWN
+                found += inner
+            else:
+                found.append(self.value(each, scope))
+        return tuple(found) if isinstance(node, ast.Tuple) else found
+
+    def _dict(self, node: ast.Dict, scope: Scope) -> object:
+        found: dict[object, object] = {}
+        for key, each in zip(node.keys, node.values, strict=True):
+            value = self.value(each, scope)
+            if key is None:
+                inner = bare(value)
+                if not isinstance(inner, dict):
+                    return UNKNOWN
+                found |= inner
+                continue
+            name = bare(self.value(key, scope))
+            if literal(name):
+                found[name] = value
+        return found
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> object:
+        inner = Scope(scope)
+        first, *others = node.generators
+        around = bare(self.value(first.iter, scope))
+        if not others and not first.ifs and isinstance(around, list | tuple) and len(around) <= _MOST_ITEMS:
+            found = []
+            for each in around:
+                self._bind(first.target, each, inner)
+                found.append(self.value(node.elt, inner))
+            return found
+        for generator in node.generators:
+            self._bind(generator.target, UNKNOWN, inner)
+        self._muted += any(generator.ifs for generator in node.generators)
+        try:
+            self.value(node.elt, inner)
+        finally:
+            self._muted -= any(generator.ifs for generator in node.generators)
+        return UNKNOWN
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> object:
+        return Function(node, scope)
+
+    def _walrus(self, node: ast.NamedExpr, scope: Scope) -> object:
+        value = self.value(node.value, scope)
+        self._bind(node.target, value, scope)
+        return value
+
+    def _text(self, node: ast.JoinedStr, scope: Scope) -> object:
+        parts = [
+            self.value(each.value, scope) if isinstance(each, ast.FormattedValue) else getattr(each, "value", "")
+            for each in node.values
+        ]
+        plainly = all(literal(bare(each)) for each in parts) and not any(
+            isinstance(each, ast.FormattedValue) and each.format_spec for each in node.values
+        )
+        return made_of("".join(str(bare(each)) for each in parts), *parts) if plainly and small(parts) else UNKNOWN
+
+    def _bind(self, target: ast.expr, value: object, scope: Scope) -> None:
+        if isinstance(target, ast.Name):
+            scope.names[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            known = bare(value)
+            fits = isinstance(known, list | tuple) and len(known) == len(target.elts)
+            for index, each in enumerate(target.elts):
+                inner = each.value if isinstance(each, ast.Starred) else each
+                self._bind(inner, known[index] if fits else UNKNOWN, scope)  # type: ignore[index]
+        elif isinstance(target, ast.Attribute):
+            owner = self.value(target.value, scope)
+            kept = value if self.sure else UNKNOWN
+            if isinstance(owner, Record):
+                owner.fields[target.attr] = kept
+            elif isinstance(owner, Made):
+                owner.told[target.attr] = kept
+            elif isinstance(owner, Class):
+                owner.members[target.attr] = kept
+            if self.sure and not isinstance(owner, Record):
+                self.heard(Made(f".{target.attr}", {}, [value]))
+        elif isinstance(target, ast.Subscript):
+            owner, key = bare(self.value(target.value, scope)), bare(self.value(target.slice, scope))
+            if isinstance(owner, dict) and literal(key):
+                owner[key] = value if self.sure else UNKNOWN
+            elif isinstance(owner, dict):
+                owner.update(dict.fromkeys(owner, UNKNOWN))
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise TooLongError
+
+    def _called_of(self, node: ast.Call, scope: Scope) -> object:
+        return self._called(node, scope)
+
+    _EXPRESSIONS: Mapping[type[ast.expr], Callable[..., object]] = {
+        ast.Constant: _constant,
+        ast.Name: _name,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.IfExp: _choice,
+        ast.BoolOp: _either,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.Compare: _compare,
+        ast.List: _list,
+        ast.Tuple: _list,
+        ast.Set: _list,
+        ast.Dict: _dict,
+        ast.ListComp: _comprehension,
+        ast.SetComp: _comprehension,
+        ast.GeneratorExp: _comprehension,
+        ast.Lambda: _lambda,
+        ast.NamedExpr: _walrus,
+        ast.JoinedStr: _text,
+        ast.Call: _called_of,
+    }

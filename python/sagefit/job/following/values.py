@@ -1,0 +1,315 @@
+"""What a value may be where a script is followed, and what Python's own functions make of known ones."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+
+class _Unknown:
+    """A value that only a run would tell."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = _Unknown()
+UNBOUND: Final = object()
+"""What a name is worth that nobody bound."""
+_LONGEST = 1_000
+"""Entries of a list with those of lists in it, and characters of a text, beyond which nothing is made of a value."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Something of a library, by its whole name: ``torch.bfloat16``, ``transformers.Trainer``."""
+
+    name: str
+
+    @property
+    def last(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Argued:
+    """A known value that depends on arguments of the script; ``direct`` where it is the value of one."""
+
+    value: object
+    arguments: frozenset[str]
+    direct: bool = True
+
+
+@dataclass(eq=False)
+class Made:
+    """What a call of a library returned: the last part of its name, and its arguments."""
+
+    callee: str
+    told: dict[str, object]
+    positional: list[object] = field(default_factory=list)
+
+
+class Scope:
+    """Names of a module or of a function, and those around it."""
+
+    __slots__ = ("arguments", "around", "names")
+
+    def __init__(self, around: Scope | None = None) -> None:
+        self.names: dict[str, object] = {}
+        self.around = around
+        self.arguments: dict[str, object] = {}
+
+    def find(self, name: str) -> object:
+        """The value of a name; UNBOUND where nobody bound it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.around
+        return UNBOUND
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the script, and the instance whose method it is."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Scope
+    instance: Record | None = None
+    home: Class | None = None
+    """The class that has it."""
+    options: dict[str, object] | None = None
+    """Of a command of click: the default of each parameter."""
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the script."""
+
+    node: ast.ClassDef
+    bases: list[object]
+    members: dict[str, object]
+
+    def find(self, name: str) -> object:
+        """A member, also of a base that the script defines; UNKNOWN where none has it."""
+        if name in self.members:
+            return self.members[name]
+        found = (base.find(name) for base in self.bases if isinstance(base, Class))
+        return next((each for each in found if each is not UNKNOWN), UNKNOWN)
+
+    def library(self) -> list[str]:
+        """The last parts of the names of bases that are a library's."""
+        own = [base.last for base in self.bases if isinstance(base, Ref)]
+        return own + [name for base in self.bases if isinstance(base, Class) for name in base.library()]
+
+    def fields(self) -> dict[str, object]:
+        """Values of the class, those of its bases first; no functions."""
+        found: dict[str, object] = {}
+        for base in self.bases:
+            found |= base.fields() if isinstance(base, Class) else {}
+        return found | {name: each for name, each in self.members.items() if not isinstance(each, Function)}
+
+
+@dataclass(eq=False)
+class Record:
+    """Values by name: the arguments of argparse, an instance of a class of the script."""
+
+    fields: dict[str, object]
+    of: Class | None = None
+    escaped: bool = False
+
+
+@dataclass(eq=False)
+class Parser:
+    """One of argparse: for each argument its names, default and type."""
+
+    arguments: dict[str, tuple[list[str], object, object]] = field(default_factory=dict)
+
+
+_OPAQUE = (_Unknown, Ref, Made, Record, Function, Class, Parser)
+
+
+def bare(value: object) -> object:
+    """A value without the arguments that it comes from."""
+    return value.value if isinstance(value, Argued) else value
+
+
+def sources(values: Iterable[object]) -> frozenset[str]:
+    """The arguments that values come from."""
+    return frozenset[str]().union(*(each.arguments for each in values if isinstance(each, Argued)))
+
+
+def made_of(value: object, *parts: object) -> object:
+    """``value``, which depends on the arguments that ``parts`` come from."""
+    names = sources(parts)
+    return Argued(value, names, direct=False) if names and value is not UNKNOWN else value
+
+
+def truth(value: object) -> bool | None:
+    """Whether a value counts as true; None where nobody knows."""
+    value = bare(value)
+    if value is UNKNOWN or isinstance(value, Ref):
+        return None
+    if value is None or isinstance(value, str | bytes | int | float | list | tuple | dict | set):
+        return bool(value)
+    return True
+
+
+def literal(value: object) -> bool:
+    """Whether a value is a number, a text, None or a truth."""
+    return value is None or isinstance(value, str | int | float)
+
+
+def operated(operation: ast.operator | ast.unaryop, *values: object) -> object:
+    """What an operation of Python makes of known values."""
+    known = [bare(each) for each in values]
+    act = _OPERATIONS.get(type(operation))
+    if act is None or any(isinstance(each, _OPAQUE) or not small(each) for each in known):
+        return UNKNOWN
+    if isinstance(operation, ast.Mult | ast.Mod) and any(isinstance(each, str | list | tuple) for each in known):
+        return UNKNOWN  # of a short text either makes a long one
+    if isinstance(operation, ast.Pow) and not all(isinstance(each, int | float) and abs(each) < 100 for each in known):
+        return UNKNOWN
+    return made_of(_tried(act, *known), *values)
+
+
+def compared(operation: ast.cmpop, left: object, right: object) -> object:
+    """What a comparison says of two values; UNKNOWN where one of them is not known."""
+    one, two = bare(left), bare(right)
+    if isinstance(operation, ast.Is | ast.IsNot):
+        if isinstance(one, _Unknown | Ref) or isinstance(two, _Unknown | Ref):
+            return UNKNOWN
+        same = one is two or (one == two and literal(one) and literal(two))
+        return made_of(same if isinstance(operation, ast.Is) else not same, left, right)
+    if isinstance(one, Ref) and isinstance(two, Ref):
+        if one != two and not (one.name.startswith("torch.") and two.name.startswith("torch.")):
+            return UNKNOWN
+    elif any(isinstance(each, _OPAQUE) or not small(each) for each in (one, two)):
+        return UNKNOWN
+    act = _COMPARISONS.get(type(operation))
+    return UNKNOWN if act is None else made_of(_tried(act, one, two), left, right)
+
+
+def applied(name: str, values: list[object]) -> object:
+    """What a function of Python itself makes of known values."""
+    act = FUNCTIONS.get(name)
+    known = [bare(each) for each in values]
+    if act is None or any(isinstance(each, _OPAQUE) or not small(each) for each in known):
+        return UNKNOWN
+    made = _tried(act, *known)
+    if name in ("int", "float", "str", "bool") and len(values) == 1 and isinstance(values[0], Argued):
+        return Argued(made, values[0].arguments, values[0].direct) if made is not UNKNOWN else UNKNOWN
+    return made_of(made, *values)
+
+
+def method(value: object, name: str, values: list[object]) -> object:
+    """What a method of a text or a mapping returns; UNKNOWN for those that are not known here."""
+    text = bare(value)
+    known = [bare(each) for each in values]
+    if isinstance(text, str) and name in _OF_TEXT and small(text) and all(map(literal, known)):
+        return made_of(_tried(getattr(text, name), *known), value, *values)
+    if isinstance(text, dict):
+        if name == "get" and known and literal(known[0]):
+            return text.get(known[0], values[1] if len(values) > 1 else None)
+        if name == "pop" and known and literal(known[0]):
+            return text.pop(known[0], values[1] if len(values) > 1 else UNKNOWN)
+        if name == "copy":
+            return dict(text)
+        if name in ("items", "keys", "values"):
+            return [list(pair) if isinstance(pair, tuple) else pair for pair in getattr(text, name)()]
+    if isinstance(text, list) and name == "copy":
+        return list(text)
+    return UNKNOWN
+
+
+def lengthened(known: list[object], more: Iterable[object]) -> None:
+    """Puts more at the end of a list, up to what a list may have."""
+    known.extend(list(more)[: _LONGEST + 1 - len(known)])
+
+
+def joined(values: Sequence[object]) -> object:
+    """The value that all ways agree on, else UNKNOWN."""
+    first, *others = values
+    return first if all(same(first, other) for other in others) else UNKNOWN
+
+
+def same(one: object, two: object) -> bool:
+    """Whether two values are surely the same."""
+    if one is two:
+        return True
+    return type(one) is type(two) and (literal(one) or isinstance(one, Ref | Argued)) and one == two
+
+
+def small(value: object, most: int = _LONGEST) -> bool:
+    """Whether a value has so few parts that everything may be asked of it; lists may hold each other many times."""
+    ahead, left = [value], most
+    while ahead and left >= 0:
+        each = bare(ahead.pop())
+        if isinstance(each, str | bytes):
+            left -= len(each)
+        elif isinstance(each, list | tuple | set):
+            left -= 1 + len(each)
+            ahead += each if left >= 0 else []
+        elif isinstance(each, dict):
+            left -= 1 + len(each)
+            ahead += each.values() if left >= 0 else []
+    return left >= 0
+
+
+def _tried(act: Callable[..., object], *values: object) -> object:
+    try:
+        made = act(*values)
+    except Exception:  # whatever Python says of values that a script would not have
+        return UNKNOWN
+    if isinstance(made, int) and abs(made) > 10**18:
+        return UNKNOWN
+    return made if small(made) else UNKNOWN
+
+
+_OPERATIONS: Mapping[type[ast.AST], Callable[..., object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitOr: operator.or_,
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[..., object]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, two: one in two,
+    ast.NotIn: lambda one, two: one not in two,
+}
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+    "len": len,
+    "min": min,
+    "max": max,
+    "round": round,
+    "abs": abs,
+    "sum": sum,
+    "list": list,
+    "tuple": tuple,
+    "sorted": sorted,
+    "math.ceil": math.ceil,
+    "math.floor": math.floor,
+}
+"""Functions that are applied to known values."""
+_OF_TEXT = ("lower", "upper", "strip", "split", "startswith", "endswith", "replace", "removeprefix", "removesuffix")
