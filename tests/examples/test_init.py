@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cli_runner import Sagefit
+from sagefit.cli import init as commands
 from sagefit.errors import INVALID, REFUSED, SagefitError
 from sagefit.examples.find import Example
 from sagefit.examples.template import adapted, create, template, templates
@@ -126,6 +128,20 @@ def test_what_cannot_be_made_is_refused(words: list[str], code: int, says: str, 
     done = Sagefit(tmp_path)("init", *words, check=code)
     assert says in done.err
     assert sorted((ROOT / "jobs").iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["minimal", "own-container", "mxnet"])
+def test_what_comes_next_is_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = TEMPLATES[name]
+    monkeypatch.setattr(commands, "create", lambda name, like: create(name, like, tmp_path))
+    done = CliRunner().invoke(commands.app, ["my-job", "--template", example.name])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "my-job.yaml").exists()
+    assert "make size NAME=my-job" in done.stdout
+    assert ("planned only: " in done.stderr) == bool(example.planned_only)
+    assert ("CLOUD=local" in done.stdout) == (not example.planned_only)
+    assert ("make image NAME=my-job" in done.stdout) == bool(load_job(str(example.path)).image.build)
+    assert f"{example.path.parent.name}/README.md" in done.stderr
 
 
 def test_templates_are_listed(tmp_path: Path) -> None:
