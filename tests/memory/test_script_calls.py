@@ -313,6 +313,23 @@ def test_a_hyperparameter_of_any_name_is_followed(tmp_path: Path) -> None:
     assert not [problem for problem in remarks(job) if "bs" in problem.message]
 
 
+def test_the_stack_is_that_of_the_trainer(tmp_path: Path) -> None:
+    """The worst stack needs twice the memory of Hugging Face's, so it is worth to know it."""
+    workload = told(tmp_path, SFT, {"model": LLAMA["model"]})
+    assert workload.stack == "hf-trainer"
+    assert "train.py: SFTTrainer is Hugging Face's, so stack is taken as hf-trainer" in workload.notes
+    derived = "class Own(SFTTrainer):\n    def compute_loss(self):\n        pass\n\n\ndef main"
+    for name, script, memory, stack in (
+        ("derived", SFT.replace("def main", derived, 1).replace("SFTTrainer(m", "Own(m"), {}, "unknown"),
+        ("loss", SFT.replace("args=told", "args=told, compute_loss_func=own"), {}, "unknown"),
+        ("told", SFT, {"stack": "litgpt"}, "litgpt"),
+        ("liger", SFT.replace("bf16=True", "bf16=True, use_liger_kernel=True"), {}, "hf-liger"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        assert told(folder, script, {"model": LLAMA["model"], **memory}).stack == stack
+
+
 def test_what_the_script_makes_of_a_hyperparameter_counts_before_its_name(tmp_path: Path) -> None:
     script = OWN_NAME.replace("=args.bs,", "=args.batch_size // 8,")
     workload = told(tmp_path, script, LLAMA, {"batch_size": 32})

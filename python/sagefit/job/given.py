@@ -42,7 +42,7 @@ class Given(Mapping[str, object]):
 
     ``own`` are the hyperparameters, ``spelt`` all names by their plain form. ``beaten`` has those hyperparameters that
     an argument of the same name replaces, by plain name: as it is spelt, and its value. ``called`` is what calls of the
-    script say, by plain name: its place and value.
+    script say, by plain name: its place and value; ``trainer`` is the place and name of the Trainer that it makes.
     """
 
     def __init__(self, job: Job, hyperparameters: Mapping[str, object] | None = None) -> None:
@@ -60,6 +60,7 @@ class Given(Mapping[str, object]):
             if content is not None:
                 self.files.append(file)
                 self._add(file, _leaves(content), here)
+        self.trainer: tuple[Key, str] | None = None
         self._followed: set[str] = set()
         self._defaults: set[str] = set()
         if job.code:
@@ -69,6 +70,8 @@ class Given(Mapping[str, object]):
     def _of_script(self, job: Job, file: str, here: set[str]) -> None:
         given = {plain(name): raw for name, raw in self._values.items() if not self.of_file(name)}
         calls = calls_in(job, given)
+        if calls.trainer:
+            self.trainer = ((f"{file}: {calls.trainer}",), calls.trainer)
         for name, told in calls.said.items():
             self.called[plain(name)] = (f"{file}: {told.place}", told.value)
             if told.arguments & given.keys() and plain(name) not in given:

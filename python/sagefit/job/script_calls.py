@@ -127,11 +127,14 @@ class Constant:
 class Calls:
     """What the calls of a script say, by the name that a hyperparameter would have.
 
-    ``unused`` are arguments of the script at which this run does not look, by plain name.
+    ``unused`` are arguments of the script at which this run does not look, by plain name. ``trainer`` is the class of
+    transformers, TRL or sentence-transformers that trains, as the library has it: not one that the script derives
+    or gives a loss, which may compute it otherwise.
     """
 
     said: Mapping[str, Constant]
     unused: frozenset[str] = frozenset()
+    trainer: str = ""
 
 
 def calls_of(
@@ -146,7 +149,7 @@ def calls_of(
         return Calls({})
     listener.end(run)
     said = {name: constant for name, constant in listener.said.items() if constant.value is not None}
-    return Calls(said, frozenset(run.arguments.known - run.arguments.looked_at))
+    return Calls(said, frozenset(run.arguments.known - run.arguments.looked_at), listener.trainer)
 
 
 class _Listener:
@@ -154,6 +157,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self.said: dict[str, Constant] = {}
+        self.trainer = ""
         self._made: list[Made] = []
         self._passed: set[int] = set()
         self._none: set[str] = set()
@@ -166,6 +170,9 @@ class _Listener:
         for each in (*call.positional, *call.told.values()):
             if isinstance(each, Made) and _family(each.callee):
                 self._passed.add(id(each))
+                own_loss = truth(call.told.get("compute_loss_func")) is not False
+                if call.callee.endswith("Trainer") and each.callee in TRAINERS and not own_loss:
+                    self.trainer = call.callee
         self._none |= {name for name in call.told if name in RECEIVERS and bare(call.told[name]) is None}
         if _family(call.callee):
             self._made.append(call)

@@ -388,6 +388,10 @@ class Told:
             self.notes.append(f"{dotted(found[0])} is not considered: the planner does not know {stack} with Liger")
         elif found and flag(found[1]) is False and stack == "hf-liger":
             yield Said("stack", "hf-trainer", found[0], text(found[1]))
+        elif (
+            not found and stack == "unknown" and "language" in self.kinds and (trainer := self._hyperparameters.trainer)
+        ):
+            yield Said("stack", "hf-trainer", trainer[0], "Hugging Face's")
         compiled = self.hyperparameter("torch_compile")
         if compiled and flag(compiled[1]):
             self.notes.append(f"{dotted(compiled[0])} is not considered: what compiled code keeps is not known")
