@@ -158,12 +158,13 @@ class Stack:
         return self.sagefit("platform", "apply", self.name, "--yes").err
 
     def terraforms(self) -> list[psutil.Process]:
-        """Processes of Terraform and its providers at work for this stack."""
+        """Processes of Terraform and its providers at work for this stack, and not for one of its name elsewhere."""
         found = []
         for process in running():
             with contextlib.suppress(psutil.Error, OSError):
                 at = process.environ().get("TF_DATA_DIR", "")
-                if at.endswith(f"/{self.key}") and "terraform" in process.name():
+                own = at.startswith(str(self.sagefit.home)) and at.endswith(f"/{self.key}")
+                if own and "terraform" in process.name():
                     found.append(process)
         return found
 
