@@ -398,8 +398,10 @@ def test_ultralytics_is_told_by_its_call(tmp_path: Path) -> None:
 
 def test_ultralytics_defaults_are_taken_and_said(tmp_path: Path) -> None:
     workload = told(tmp_path, PARSED, YOLOV8)
-    assert (workload.micro_batch, workload.precision) == (16, "fp16-mixed")
-    assert sum("Ultralytics' default" in note for note in workload.notes) == 2
+    assert (workload.micro_batch, workload.accumulation, workload.workers) == (16, 4, 8)
+    assert workload.precision == "fp16-mixed"
+    assert sum("Ultralytics' default" in note for note in workload.notes) == 3
+    assert told(tmp_path, PARSED, YOLOV8, {"workers": 0}).workers == 0
     assert told(tmp_path, PARSED, YOLOV8, {"amp": False}).precision == "fp32"
     assert told(tmp_path, PARSED, YOLOV8 | {"precision": "fp32", "micro_batch": 2}).micro_batch == 2
     assert told(tmp_path, PARSED, {"model": "resnet50"}).precision == "fp32"

@@ -5,7 +5,7 @@ are 8, and ``do_eval`` is true where ``eval_strategy`` is not ``no``), which the
 as they are; axolotl's ``normalize_config`` (the batch of an evaluation is ``micro_batch_size``; ``torch_dtype`` follows
 ``bf16`` and ``fp16``); LLaMA-Factory's ``hparams/parser.py`` and ``model/patcher.py`` (``compute_dtype`` follows
 ``bf16`` and ``fp16``, and is the ``torch_dtype`` in which it loads the model); Ultralytics' and YOLOv5's defaults (a
-batch of 16, mixed precision, gradients accumulated up to a nominal batch of 64).
+batch of 16, mixed precision, gradients accumulated up to a nominal batch of 64, 8 loader workers).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ TRAINERS_BATCH = 8
 NOMINAL_BATCH = 64
 """Samples that Ultralytics accumulates before a step."""
 _ULTRALYTICS_BATCH = 16
+_ULTRALYTICS_WORKERS = 8
 _TRAINING_ARGUMENTS = ("hf-trainer", "hf-liger")
 _EVALUATES = ("eval_strategy", "evaluation_strategy", "do_eval")
 _STRATEGIES = ("steps", "epoch")
@@ -37,6 +38,16 @@ def default_batch(stack: str, kinds: Collection[Kind]) -> tuple[int, str] | None
     if stack in _TRAINING_ARGUMENTS:
         return TRAINERS_BATCH, "the Trainer's default"
     return (_ULTRALYTICS_BATCH, "Ultralytics' default") if "yolo" in kinds else None
+
+
+def default_steps(batch: int, kinds: Collection[Kind]) -> int:
+    """The batches that a script accumulates for a step where it is told neither."""
+    return max(1, round(NOMINAL_BATCH / batch)) if "yolo" in kinds else 1
+
+
+def default_workers(kinds: Collection[Kind]) -> tuple[int, str]:
+    """The loader workers of each rank of a script that is told none, and whose default that is."""
+    return (_ULTRALYTICS_WORKERS, "Ultralytics' default") if "yolo" in kinds else (0, "")
 
 
 def default_precision(kinds: Collection[Kind]) -> tuple[Precision, str]:

@@ -30,7 +30,13 @@ from sagefit.job.other_names import ATTENTIONS, OPTIMIZERS, STEPS
 from sagefit.job.problem import Problem
 from sagefit.memory import diffusion_models, software
 from sagefit.memory.deepspeed import REDUCE_BUCKET, Zero
-from sagefit.memory.habits import default_batch, default_evaluation, default_precision
+from sagefit.memory.habits import (
+    default_batch,
+    default_evaluation,
+    default_precision,
+    default_steps,
+    default_workers,
+)
 from sagefit.memory.image_sizes import sized
 from sagefit.memory.knobs import name_of
 from sagefit.memory.learned import with_peaks
@@ -109,13 +115,14 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         elif objective in OF_VECTORS:
             model = replace(model, head="classification")
     model = sized(reader, told, model)
-    batch = _counted(reader, told, "micro_batch")
+    batch, steps = _counted(reader, told, "micro_batch"), _counted(reader, told, "accumulation")
     length = _length(reader, told, memory, resolved)
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, _OF_STEPS):
         batch, default = default_batch(told.get("stack"), told.kinds) or (1, "")
         whose = f"{batch}, {default}" if default else "1"
+        steps = steps or default_steps(batch, told.kinds)
         reader.notes.append(f"no batch size is given, in memory.micro_batch or as a hyperparameter; taken as {whose}")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
@@ -132,7 +139,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         reader.notes += silent_defaults(reader, told, model, evaluates=evaluation is not None)
     loader = memory.loader or Loader()
     in_memory = reader.boolean("in_memory", in_memory or None) or False
-    workers = reader.number("workers", loader.workers, least=0, most=10_000) or 0
+    workers = _workers(reader, told, loader)
     if in_memory and workers:
         reader.notes.append("each loader worker comes to hold a copy of the dataset, as with Python objects")
     return Workload(
@@ -146,7 +153,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         step=_step(reader, told),
         torch=software.torch(reader.job),
         micro_batch=batch or 1,
-        accumulation=_counted(reader, told, "accumulation") or 1,
+        accumulation=steps or 1,
         sequence_length=length,
         encoder_length=resolved.sequence or None if resolved else None,
         gradient_checkpointing=bool(checkpointing),
@@ -192,6 +199,15 @@ def _zero(told: Told, memory: Memory, model: object) -> Zero:
 
 _OF_STEPS = (Transformer, Vision, Diffusion)
 _TRAINER = ("hf-trainer", "hf-liger", "ms-swift")
+
+
+def _workers(reader: Reader, told: Told, loader: Loader) -> int:
+    workers = reader.number("workers", loader.workers, least=0, most=10_000)
+    if workers is None:
+        workers, default = default_workers(told.kinds)
+        if default:
+            reader.notes.append(f"no number of loader workers is given; taken as {workers}, {default}")
+    return workers
 
 
 def _counted(reader: Reader, told: Told, knob: Literal["micro_batch", "accumulation"]) -> int | None:
