@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sagefit.job.following.files import Files, Looked, looked
 from sagefit.job.names import plain
 from sagefit.job.script_calls import HEARD, Calls, calls_of
 
@@ -49,7 +50,12 @@ def calls_in(job: Job, given: Mapping[str, object]) -> Calls:
     place = _place(job)
     if place is None or not _calls(*place):
         return Calls({})
-    return _followed(place, json.dumps(given, default=str), json.dumps(job.environment))
+    asked = (place, json.dumps(given, default=str), json.dumps(job.environment))
+    calls, read = _followed(*asked)
+    if read and any(looked(each.path) != each for each in read):  # a file of the code has changed in between
+        _followed.cache_clear()
+        calls, _ = _followed(*asked)
+    return calls
 
 
 def _place(job: Job) -> tuple[str, str, int, int] | None:
@@ -79,7 +85,8 @@ def _tree(source_dir: str, entry_point: str, _changed: int, size: int) -> tuple[
         return None
     content = path.read_bytes()
     try:
-        return ast.parse(content), any(word in content for word in HEARD)
+        tree = ast.parse(content)
+        return tree, any(word in content for word in HEARD) or any(_is_own(folder, name) for name in _imported(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -90,10 +97,23 @@ def _calls(*place: Any) -> bool:
     return found is not None and found[1]
 
 
+def _imported(tree: ast.Module) -> set[str]:
+    """The first parts of the names of what a script imports."""
+    plainly = {each.name for node in tree.body if isinstance(node, ast.Import) for each in node.names}
+    return {name.partition(".")[0] for name in plainly} | {
+        (node.module or "").partition(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)
+    }
+
+
+def _is_own(folder: Path, name: str) -> bool:
+    return bool(name) and ((folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file())
+
+
 @lru_cache(maxsize=1024)
-def _followed(place: tuple[str, str, int, int], given: str, environment: str) -> Calls:
-    found = _tree(*place)
-    return calls_of(found[0], json.loads(given), json.loads(environment)) if found else Calls({})
+def _followed(place: tuple[str, str, int, int], given: str, environment: str) -> tuple[Calls, tuple[Looked, ...]]:
+    found, files = _tree(*place), Files(place[0])
+    calls = calls_of(found[0], json.loads(given), json.loads(environment), files, place[1]) if found else Calls({})
+    return calls, tuple(files.looked)
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sagefit.job.following.evaluation import Evaluation
 from sagefit.job.following.expressions import TooLongError
+from sagefit.job.following.files import Files
 from sagefit.job.following.values import Argued, Made, Ref, bare, literal, small, truth
 
 TRAINERS = (
@@ -138,13 +139,20 @@ class Calls:
 
 
 def calls_of(
-    tree: ast.Module, given: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None
+    tree: ast.Module,
+    given: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+    files: Files | None = None,
+    name: str = "train.py",
 ) -> Calls:
-    """What the calls of a script say where the job gives it ``given`` (by plain name), and these variables."""
+    """What the calls of a script say where the job gives it ``given`` (by plain name), and these variables.
+
+    ``files`` are what it may read and import, ``name`` is its own there.
+    """
     listener = _Listener()
-    run = Evaluation(given or {}, environment or {}, listener.hear, TRAINERS)
+    run = Evaluation(given or {}, environment or {}, listener.hear, TRAINERS, files)
     try:
-        run.run(tree)
+        run.run(tree, name)
     except (TooLongError, RecursionError):
         return Calls({})
     listener.end(run)

@@ -115,14 +115,13 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         elif objective in OF_VECTORS:
             model = replace(model, head="classification")
     model = sized(reader, told, model)
-    batch, steps = _counted(reader, told, "micro_batch"), _counted(reader, told, "accumulation")
+    batch = _counted(reader, told, "micro_batch")
     length = _length(reader, told, memory, resolved)
     method = told.get("method")
     rank = reader.number("lora_rank", memory.lora_rank, most=100_000) if method != "full" else None
     if batch is None and isinstance(model, _OF_STEPS):
         batch, default = default_batch(told.get("stack"), told.kinds) or (1, "")
         whose = f"{batch}, {default}" if default else "1"
-        steps = steps or default_steps(batch, told.kinds)
         reader.notes.append(f"no batch size is given, in memory.micro_batch or as a hyperparameter; taken as {whose}")
     if rank is None and method != "full" and memory.lokr is None:
         reader.notes.append("memory.lora_rank is not given; taken as 16")
@@ -153,7 +152,7 @@ def _workload(reader: Reader, told: Told, memory: Memory, resolved: Resolved | N
         step=_step(reader, told),
         torch=software.torch(reader.job),
         micro_batch=batch or 1,
-        accumulation=steps or 1,
+        accumulation=_counted(reader, told, "accumulation") or _steps(told, memory, batch or 1),
         sequence_length=length,
         encoder_length=resolved.sequence or None if resolved else None,
         gradient_checkpointing=bool(checkpointing),
@@ -199,6 +198,12 @@ def _zero(told: Told, memory: Memory, model: object) -> Zero:
 
 _OF_STEPS = (Transformer, Vision, Diffusion)
 _TRAINER = ("hf-trainer", "hf-liger", "ms-swift")
+
+
+def _steps(told: Told, memory: Memory, batch: int) -> int:
+    """The batches of a step where nothing says them; what Ultralytics' own ``batch`` means is read already."""
+    silent = memory.micro_batch is None and told.hyperparameter("batch") is None
+    return default_steps(batch, told.kinds) if silent else 1
 
 
 def _workers(reader: Reader, told: Told, loader: Loader) -> int:

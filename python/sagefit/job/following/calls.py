@@ -12,6 +12,7 @@ import yaml
 
 from sagefit.job.following.arguments import Arguments, add_argument, default_of, unwrapped
 from sagefit.job.following.expressions import Expressions, Heard
+from sagefit.job.following.files import Files
 from sagefit.job.following.values import (
     FUNCTIONS,
     UNKNOWN,
@@ -34,6 +35,9 @@ _DEEPEST = 40
 _KEEP = ("partial", "spawn", "print", "pprint", "info", "debug", "warning", "log", "init", "dumps")
 """What only tells people of a value, or calls it later with arguments that are known."""
 _LONGEST_TEXT = 20_000
+_LOADERS = ("yaml.safe_load", "yaml.load", "yaml.full_load", "json.loads", "json.load", "omegaconf.OmegaConf.load")
+_OPEN = "an open file"
+_HYPERPARAMETERS = "/opt/ml/input/config/hyperparameters.json"
 _RECORDS = ("Namespace", "SimpleNamespace", "EasyDict", "edict", "Munch", "AttrDict", "ConfigDict")
 _YES = ("is_bfloat16_supported", "is_bf16_supported", "is_available")
 """What asks for a GPU: 16 bits need the same memory whichever they are, and a job for a GPU has one."""
@@ -56,12 +60,13 @@ class SkippedLeft(Left):
 class Calls(Expressions):
     """Calls. ``settings`` names the classes of libraries whose keywords may come from a subclass in the script."""
 
-    def __init__(self, arguments: Arguments, heard: Heard, settings: Sequence[str]) -> None:
-        super().__init__(arguments, heard)
+    def __init__(self, arguments: Arguments, heard: Heard, files: Files, settings: Sequence[str]) -> None:
+        super().__init__(arguments, heard, files)
         self._settings = settings
         self._active: list[Function] = []
         self._returned: list[list[object]] = []
         self._hooked: set[int] = set()
+        self._generators: dict[ast.AST, bool] = {}
 
     @abstractmethod
     def _block(self, body: Sequence[ast.stmt], scope: Scope) -> None: ...
@@ -224,7 +229,9 @@ class Calls(Expressions):
         finally:
             self._active.pop()
             returned = self._returned.pop()
-        return UNKNOWN if _yields(node) else joined([result, *returned])
+        if node not in self._generators:
+            self._generators[node] = _yields(node)
+        return UNKNOWN if self._generators[node] else joined([result, *returned])
 
     def _instance(self, made_from: Class, positional: list[object], keywords: dict[str, object]) -> object:
         fields = {name: default_of(each) for name, each in made_from.fields().items()}
@@ -266,8 +273,10 @@ class Calls(Expressions):
         if name in ("os.environ.get", "os.getenv") and isinstance(first, str):
             other = positional[1] if len(positional) > 1 else keywords.get("default")
             return (self.arguments.variable(first, other),)
-        if name in ("yaml.safe_load", "yaml.load", "json.loads") and isinstance(first, str):
-            return (_loaded(name, first),)
+        if name in _LOADERS and positional:
+            return (self._loaded(name, first),)
+        if name == "open" and isinstance(first, str):
+            return (_opened(first, *positional[1:2], **keywords),)
         if last in _RECORDS or name.endswith("OmegaConf.create"):
             whole = first if positional else {}
             return (Record({**whole, **keywords}) if isinstance(whole, dict) else UNKNOWN,)
@@ -285,6 +294,22 @@ class Calls(Expressions):
         if last in _YES and not positional:
             return (True,)
         return self._of_value(owner, last, positional, keywords)
+
+    def _loaded(self, name: str, source: object) -> object:
+        """The mapping in a text, or in a file of the code that is open or named."""
+        text = source if isinstance(source, str) else None
+        if isinstance(source, Made) and source.callee == _OPEN:
+            if source.told["file"] == _HYPERPARAMETERS:
+                return {name: self.arguments.value_of([name], None) for name in self.arguments.given}
+            text = self.files.read(str(source.told["file"]), _LONGEST_TEXT)
+        elif text is not None and name.endswith("OmegaConf.load"):
+            text = self.files.read(text, _LONGEST_TEXT)
+        if text is None or len(text) > _LONGEST_TEXT:
+            return UNKNOWN
+        try:
+            return json.loads(text) if name.startswith("json") else yaml.safe_load(text)
+        except (ValueError, RecursionError, yaml.YAMLError):
+            return UNKNOWN
 
     def _got(self, owner: object, name: object, default: object = UNKNOWN, *_more: object) -> object:
         """What ``getattr`` returns."""
@@ -317,6 +342,12 @@ class Calls(Expressions):
         self, owner: object, last: str, positional: list[object], keywords: dict[str, object]
     ) -> tuple[object] | None:
         known = bare(owner)
+        if isinstance(owner, Made) and owner.callee == _OPEN and last == "read":
+            return (self._content(str(owner.told["file"])),)
+        if isinstance(known, str) and last == "read_text":
+            return (self._content(known),)
+        if isinstance(known, str) and last == "open":
+            return (_opened(known, *positional[:1], **keywords),)
         if isinstance(known, dict) and last == "update":
             inner = bare(positional[0]) if positional else {}
             new = {**inner, **keywords} if isinstance(inner, dict) and "**" not in keywords else None
@@ -334,6 +365,10 @@ class Calls(Expressions):
         if isinstance(known, dict | list | str):
             return (self._used(method(owner, last, positional)),)
         return None
+
+    def _content(self, name: str) -> object:
+        text = self.files.read(name, _LONGEST_TEXT)
+        return UNKNOWN if text is None else text
 
     def _of_parser(self, parser: Parser, last: str, positional: list[object], keywords: dict[str, object]) -> object:
         if last in ("add_argument_group", "add_mutually_exclusive_group"):
@@ -390,10 +425,7 @@ def _yields(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
 
 
-def _loaded(name: str, text: str) -> object:
-    try:
-        if len(text) <= _LONGEST_TEXT:
-            return json.loads(text) if name == "json.loads" else yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
-        pass
-    return UNKNOWN
+def _opened(name: str, mode: object = "r", **keywords: object) -> object:
+    """A file that is open for reading."""
+    wanted = bare(keywords.get("mode", mode))
+    return Made(_OPEN, {"file": name}) if wanted in ("r", "rt", "rb") else UNKNOWN

@@ -15,11 +15,13 @@ from contextlib import suppress
 from sagefit.job.following.arguments import Arguments, option
 from sagefit.job.following.calls import Calls, Left, SkippedLeft
 from sagefit.job.following.expressions import Heard
+from sagefit.job.following.files import Files
 from sagefit.job.following.values import (
     UNKNOWN,
     Class,
     Function,
     Made,
+    Record,
     Ref,
     Scope,
     bare,
@@ -30,6 +32,7 @@ from sagefit.job.following.values import (
     truth,
 )
 
+_LONGEST_MODULE = 200_000
 _COMMANDS = ("command", "click.command", "click.group")
 
 
@@ -38,18 +41,24 @@ class Evaluation(Calls):
 
     ``given`` are the hyperparameters and arguments of the job by plain name, ``environment`` its variables. Each call
     of a library goes to ``heard``. ``settings`` names the classes of libraries whose keywords may come from a subclass
-    in the script.
+    in the script. ``files`` are what the script may read and import.
     """
 
     def __init__(
-        self, given: Mapping[str, object], environment: Mapping[str, str], heard: Heard, settings: Sequence[str] = ()
+        self,
+        given: Mapping[str, object],
+        environment: Mapping[str, str],
+        heard: Heard,
+        settings: Sequence[str] = (),
+        files: Files | None = None,
     ) -> None:
-        super().__init__(Arguments(given, environment), heard, settings)
+        super().__init__(Arguments(given, environment), heard, files or Files(), settings)
+        self._modules: dict[str, Record | None] = {}
 
-    def run(self, tree: ast.Module) -> None:
+    def run(self, tree: ast.Module, name: str = "train.py") -> None:
         """Walks the script from its first line to its last. Raises TooLongError if that takes too many steps."""
         scope = Scope()
-        scope.names["__name__"] = "__main__"
+        scope.names |= {"__name__": "__main__", "__file__": name, "__package__": ""}
         with suppress(Left):
             self._block(tree.body, scope)
 
@@ -89,7 +98,7 @@ class Evaluation(Calls):
         elif isinstance(node, ast.ClassDef):
             scope.names[node.name] = self._class(node, scope)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            _import(node, scope)
+            self._import(node, scope)
         elif isinstance(node, ast.Return):
             raise Left(None if node.value is None else self.value(node.value, scope))
         elif isinstance(node, ast.Raise):
@@ -109,6 +118,49 @@ class Evaluation(Calls):
                 self._block(case.body, scope)
                 return
         self._perhaps([*(case.body for case in node.cases), []], scope)
+
+    def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                first = each.name if each.asname else each.name.partition(".")[0]
+                scope.names[each.asname or first] = self._module(first) or Ref(first)
+            return
+        around = str(scope.find("__package__")).split(".")
+        parts = around[: len(around) - node.level + 1] if node.level else []
+        whole = ".".join([*filter(None, parts), *filter(None, [node.module])])
+        module = self._module(whole)
+        for each in node.names:
+            known = module.fields if module else {}
+            if each.name == "*":
+                scope.names |= {name: value for name, value in known.items() if not name.startswith("_")}
+            elif each.name in known:
+                scope.names[each.asname or each.name] = known[each.name]
+            else:
+                inner = self._module(f"{whole}.{each.name}".lstrip("."))
+                scope.names[each.asname or each.name] = inner or Ref(f"{whole}.{each.name}")
+
+    def _module(self, name: str) -> Record | None:
+        """A module of the code, walked as an import does it; None where the code has none of this name."""
+        if name in self._modules or not self.files.may_have(name):
+            return self._modules.get(name)
+        self._modules[name] = None
+        path = name.replace(".", "/")
+        for file, package in ((f"{path}.py", name.rpartition(".")[0]), (f"{path}/__init__.py", name)):
+            text = self.files.read(file, _LONGEST_MODULE)
+            if text is None:
+                continue
+            try:
+                tree = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return None
+            scope = Scope()
+            scope.names |= {"__name__": name, "__file__": file, "__package__": package}
+            self._modules[name] = Record(scope.names)
+            with suppress(Left):
+                self._block(tree.body, scope)
+            self._modules[name] = Record(scope.names)
+            return self._modules[name]
+        return None
 
     def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
         load = ast.parse(ast.unparse(node.target), mode="eval").body
@@ -217,17 +269,6 @@ def _fits(pattern: ast.pattern, subject: object) -> bool | None:
     if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant) and literal(subject):
         return pattern.value.value == subject
     return None
-
-
-def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
-    for each in node.names:
-        if isinstance(node, ast.ImportFrom):
-            scope.names[each.asname or each.name] = Ref(f"{node.module or ''}.{each.name}")
-        elif each.asname:
-            scope.names[each.asname] = Ref(each.name)
-        else:
-            first = each.name.partition(".")[0]
-            scope.names[first] = Ref(first)
 
 
 def _bound(body: Sequence[ast.stmt]) -> list[str]:

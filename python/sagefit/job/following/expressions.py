@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sagefit.job.following.arguments import Arguments
+from sagefit.job.following.files import Files
 from sagefit.job.following.values import (
     UNBOUND,
     UNKNOWN,
@@ -45,8 +47,8 @@ class Expressions(ABC):
     ``divided`` and ``counted`` are by what a loss is divided and steps are counted, by the expression.
     """
 
-    def __init__(self, arguments: Arguments, heard: Heard) -> None:
-        self.arguments, self.heard = arguments, heard
+    def __init__(self, arguments: Arguments, heard: Heard, files: Files) -> None:
+        self.arguments, self.heard, self.files = arguments, heard, files
         self.divided: dict[str, object] = {}
         self.counted: dict[str, object] = {}
         self._steps = self._muted = 0
@@ -103,6 +105,9 @@ class Expressions(ABC):
                 return self._call(bound, [], {}) if "property" in kinds else bound
             return found
         known = bare(owner)
+        if isinstance(known, str) and name in ("parent", "name"):  # of a path
+            head, tail = posixpath.split(known)
+            return made_of(head if name == "parent" else tail, owner)
         return known[name] if isinstance(known, dict) and name in known else UNKNOWN
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -171,6 +172,8 @@ def operated(operation: ast.operator | ast.unaryop, *values: object) -> object:
     act = _OPERATIONS.get(type(operation))
     if act is None or any(isinstance(each, _OPAQUE) or not small(each) for each in known):
         return UNKNOWN
+    if isinstance(operation, ast.Div) and all(isinstance(each, str) for each in known):
+        return made_of(posixpath.join(*map(str, known)), *values)  # a path is its text here
     if isinstance(operation, ast.Mult | ast.Mod) and any(isinstance(each, str | list | tuple) for each in known):
         return UNKNOWN  # of a short text either makes a long one
     if isinstance(operation, ast.Pow) and not all(isinstance(each, int | float) and abs(each) < 100 for each in known):
@@ -213,6 +216,8 @@ def method(value: object, name: str, values: list[object]) -> object:
     known = [bare(each) for each in values]
     if isinstance(text, str) and name in _OF_TEXT and small(text) and all(map(literal, known)):
         return made_of(_tried(getattr(text, name), *known), value, *values)
+    if isinstance(text, str) and name in _OF_PATHS and not known:
+        return made_of(_OF_PATHS[name](text), value)
     if isinstance(text, dict):
         if name == "get" and known and literal(known[0]):
             return text.get(known[0], values[1] if len(values) > 1 else None)
@@ -310,6 +315,16 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "sorted": sorted,
     "math.ceil": math.ceil,
     "math.floor": math.floor,
+    "os.path.join": posixpath.join,
+    "os.path.dirname": posixpath.dirname,
+    "os.path.abspath": posixpath.normpath,
+    "os.path.realpath": posixpath.normpath,
+    "pathlib.Path": posixpath.join,
 }
 """Functions that are applied to known values."""
 _OF_TEXT = ("lower", "upper", "strip", "split", "startswith", "endswith", "replace", "removeprefix", "removesuffix")
+_OF_PATHS: Mapping[str, Callable[[str], str]] = {
+    "resolve": posixpath.normpath,
+    "absolute": posixpath.normpath,
+    "as_posix": str,
+}
