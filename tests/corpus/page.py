@@ -113,6 +113,13 @@ OF_OTHERS = (
         "196 of 206 jobs of about as many libraries, of which 161 really failed; the others, nearly all of GPUs and of "
         "the service, are written as such logs are remembered",
     ),
+    (
+        31,
+        "2026-12-01",
+        "298 of 308 such jobs, of which 229 really failed, 26 of them against a small server that speaks for a "
+        "service; the others are written as such logs are remembered. For a fifth the collector accepted a second "
+        "class",
+    ),
 )
 # A round whose texts are files of other projects, which stay there. Of each answer: texts rightly called memory, all
 # that are called so, all that are of memory, and those rightly answered of any class.
