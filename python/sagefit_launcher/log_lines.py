@@ -144,8 +144,8 @@ def is_exception(text: str) -> bool:
 
 def _split(log: Sequence[str]) -> Iterator[str]:
     before = ""
-    for line in _unpacked(log[-3 * TAIL :])[-TAIL:]:
-        for part in _ends(line, 8 * LONGEST).replace("\0", "").splitlines() or [""]:
+    for line in _unpacked([line.replace("\0", "") for line in log[-3 * TAIL :]])[-TAIL:]:
+        for part in _ends(line, 8 * LONGEST).splitlines() or [""]:
             clean = _COLOURS.sub("", part).expandtabs(4).lstrip("\ufeff").rstrip()
             for each in filter(None, _apart(clean)):
                 if each.startswith(":") and _UNSAID.search(before):
@@ -177,13 +177,25 @@ def _unpacked(log: Sequence[str]) -> list[str]:
     indented = any(_FIELD.match(line.lstrip()) for line in log)  # one field in each line
     for line in log:
         before, *fields = _FIELD.split(line) if _FIELD.search(line) else [line]
-        if fields and before.lstrip()[:1] in ("", "{", "["):
-            lines += [_string(field) for field in fields[-TAIL:]]
+        if fields and _opens(before):
+            lines += _inner([_string(field) for field in fields[-TAIL:]])
             lines += _of_failure(line) if len(fields) == 1 else []
         elif not (indented and _JSON.fullmatch(line)):
             found = _EVENT.match(line)
-            lines.append(found.group(2) if found else line)
+            quoted = found and found.group(1)
+            lines += _inner([found.group(2).replace('""', '"') if quoted else found.group(2)]) if found else [line]
     return lines
+
+
+def _inner(said: list[str]) -> list[str]:
+    """Messages, of which some may be objects that the script wrote."""
+    return _unpacked(said) if any(map(_FIELD.search, said)) else said
+
+
+def _opens(before: str) -> bool:
+    """Whether an object or a list begins here, after what may stand before each line."""
+    clean = plain(before)
+    return clean.lstrip()[:1] in ("", "{", "[") or clean[_end_of_prefixes(clean) :].lstrip()[:1] == "{"
 
 
 def _of_failure(line: str) -> Iterator[str]:

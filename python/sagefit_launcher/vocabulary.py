@@ -43,8 +43,9 @@ _LACKS = re.compile(
         rf"\b(?:insufficient|inadequate|too (?:little|few)|lack of|short of|low on|exhausted) {_FEW}{_RAM}",
         rf"\bno (?:more |free |available |remaining |sufficient ){_TWO}{_RAM}|\bno {_RAM} (?:left|available|remaining)",
         rf"\b(?:free|available) {_RAM} .{{0,60}}\b(?:less|smaller|lower) than",
-        rf"\b{_RAM} (?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient|not (?:enough"
-        rf"|sufficient)|shortage)",
+        # A bank, a queue or a buffer of memory is a thing of the script's own, with slots.
+        rf"\b{_RAM} (?!bank|queue|buffer|store)(?:\w+ ){{0,3}}(?:exhaust|exceed|deplet|overflow|full\b|insufficient"
+        r"|not (?:enough|sufficient)|shortage)",
         rf"\b{_RAM} (?:\w+ ){{0,3}}(?:ran out|runs out|is low\b|too low)",
         r"\b(?:rss|resident (?:set|memory)|memory)(?: size| usage)?(?: of)? \d[\d.]* ?[kmgt]i?b (?:is )?"
         r"(?:over|above|beyond) "

@@ -21,6 +21,8 @@ ANY_CODE = "*sagefit: code: *"
 """The launcher's `code` that says no more."""
 TIMED_OUT = 124  # of `timeout` of GNU coreutils
 TERMINATED = (143, -15, 129)  # 128 + SIGTERM, subprocess's way to say it, and 128 + SIGHUP
+INTERRUPTED = (130, -2)  # 128 + SIGINT: Ctrl-C, or a script that ends as if
+ALARMED = (142, -14)  # 128 + SIGALRM: a time that was set is over
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 BUS_ERROR = (135, -7)  # 128 + SIGBUS: a page of a file that cannot be had, mostly of /dev/shm
 _LATE = 200  # lines of a log after a notice: two minutes at AWS, half a minute elsewhere
@@ -183,6 +185,12 @@ def end_of_the_process(known: Known) -> Testimony | None:
     if known.exit_code in TERMINATED and not known.told:
         text = f"exit code {known.exit_code}: ended by SIGTERM"
         return Testimony("the exit code", Diagnosis("stopped", text, None, patterns.WEAK), False)
+    if known.exit_code in INTERRUPTED and not known.told:
+        text = f"exit code {known.exit_code}: ended by SIGINT"
+        return Testimony("the exit code", Diagnosis("stopped", text, None, patterns.WEAK), False)
+    if known.exit_code in ALARMED and not known.told:
+        text = f"exit code {known.exit_code}: ended by SIGALRM"
+        return Testimony("the exit code", Diagnosis("time", text, None, patterns.WEAK), False)
     if known.exit_code in BUS_ERROR:
         text = f"exit code {known.exit_code}: ended by SIGBUS"
         return Testimony("the exit code", Diagnosis("shared_memory", text, None, patterns.WEAK), False)
