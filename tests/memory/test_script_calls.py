@@ -363,6 +363,14 @@ def test_the_default_of_an_argument_counts_if_the_script_looks_at_it(tmp_path: P
         "TrainingArguments(seed=" + "-" * 800 + "1)",
         "class A(A):\n  pass\nA()",
         "import yaml\nyaml.safe_load('a: &a [1]\\nb: &b [*a, *a]\\nc: [*b, *b')",
+        "import copy\na = {'b': 1}\n" + "a = copy.deepcopy({'b': a, 'c': a})\n" * 60 + "TrainingArguments(seed=a)",
+        "from omegaconf import OmegaConf as O\na = O.create({'b': 1})\n" + "a = O.merge(a, {'b': a, 'c': a})\n" * 60,
+        "from omegaconf import OmegaConf as O\nTrainingArguments(seed=O.create({'a': '${b}', 'b': '${a}'}).a)",
+        "import yaml\na = yaml.safe_load('a: &a {k: 1}\\n"
+        + "\\n".join(f"{x}: &{x} {{p: *{y}, q: *{y}}}" for x, y in zip("bcdefghijklm", "abcdefghijkl", strict=True))
+        + "')\nfrom omegaconf import OmegaConf as O\nb = O.create(a)\nO.merge(b, b)\nO.to_container(b)",
+        "def f(a=[1, 2, 3]):\n" + "".join(f"{'  ' * n}for x{n} in a:\n" for n in range(1, 12)) + "  " * 12 + "g()\nf()",
+        "from dataclasses import field\nclass A:\n  b: object = field(default_factory=lambda: A())\nA()",
         "\n".join(f"def f{n}():\n  f{n + 1}()\n  f{n + 1}()" for n in range(60)) + "\nf0()",
     ],
 )

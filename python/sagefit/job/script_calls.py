@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sagefit.job.following.evaluation import Evaluation
 from sagefit.job.following.expressions import TooLongError
 from sagefit.job.following.files import Files
-from sagefit.job.following.values import Argued, Made, Ref, bare, literal, small, truth
+from sagefit.job.following.values import Argued, Made, Ref, bare, literal, made_of, small, truth
 
 TRAINERS = (
     *("TrainingArguments", "Seq2SeqTrainingArguments", "SentenceTransformerTrainingArguments", "SFTConfig"),
@@ -36,11 +36,14 @@ CALLS: dict[str, Mapping[str, str]] = {
     "get_peft_model": {**_ADAPTERS, **_same("use_gradient_checkpointing")},  # Unsloth's
     "BitsAndBytesConfig": _same("load_in_4bit", "load_in_8bit"),
     "from_pretrained": _same(*_LOADED),
+    "Transformer": _same("max_seq_length"),  # a module of sentence-transformers, as it was trained before Trainers
+    "fit": {"use_amp": "fp16"},
     "SFTTrainer": _same("max_seq_length"),  # of TRL before 0.13, as the next
     "DPOTrainer": _same("max_length", "max_prompt_length"),
     "CrossEncoder": _same("max_length"),
     "Trainer": _same("precision", "accumulate_grad_batches"),  # Lightning's
     "Accelerator": _same("mixed_precision", "gradient_accumulation_steps"),
+    "GradientAccumulationPlugin": {"num_steps": "gradient_accumulation_steps"},
     "Fabric": _same("precision"),
     "initialize": {"config": "deepspeed", "config_params": "deepspeed"},
     "DataLoader": _same("batch_size", "num_workers", "prefetch_factor"),
@@ -60,8 +63,13 @@ SWITCHES = {
 OPTIMIZERS = {
     "AdamW": "adamw_torch",
     "Adam": "adamw_torch",
+    "FusedAdam": "adamw_apex_fused",
     "AdamW8bit": "adamw_bnb_8bit",
+    "Adam8bit": "adamw_bnb_8bit",
     "PagedAdamW8bit": "paged_adamw_8bit",
+    "PagedAdam8bit": "paged_adamw_8bit",
+    "PagedAdamW": "paged_adamw",
+    "PagedAdamW32bit": "paged_adamw",
     "Adafactor": "adafactor",
     "Lion": "lion",
     "SGD": "sgd",
@@ -74,12 +82,16 @@ OBJECTIVES = {
 """Settings of TRL that say what a model is trained for."""
 LOSSES = ("MultipleNegativesRankingLoss", "ContrastiveLoss", "CosineSimilarityLoss", "CoSENTLoss", "TripletLoss")
 """Losses of sentence-transformers."""
+IN_BATCH = "MultipleNegativesRankingLoss"
+"""What a loss of one's own is like that tells each pair of a batch from all others."""
 SHARDED = ("FullyShardedDataParallel", "fully_shard")
 """PyTorch's FSDP and FSDP2."""
 FAMILIES = ("settings", "adapters", "bits")
 """Kinds of objects that only say something if they are given to somebody."""
 RECEIVERS = {"quantization_config": "bits", "peft_config": "adapters"}
 """Keywords by which a call is given such an object: None says that it gets none."""
+MODEL_KEYWORDS = "model_init_kwargs"
+"""The keyword of TRL's settings for those of ``from_pretrained``."""
 ATTRIBUTES = ("max_seq_length",)
 """Attributes of an object of a library that a script sets: of SentenceTransformer."""
 LENGTHS = ("max_length", "max_seq_length", "max_completion_length")
@@ -91,9 +103,12 @@ _ONLY_WITH: dict[str, Callable[[Mapping[str, object]], bool]] = {
     "initialize": lambda given: "model" in given,
     "create_loader": lambda given: bare(given.get("is_training")) is True,
 }
+PIECES = ("a batch's split", "a batch's chunk")
 _TYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
 _HALF = Ref("torch.float16")
 _SAMPLERS = ("DistributedSampler", "RandomSampler", "WeightedRandomSampler")
+CASTS = ("autocast", "MixedPrecision", "MixedPrecisionPolicy")
+"""What computes in other types than those of the weights."""
 HEARD = tuple(
     word.encode()
     for word in (
@@ -104,7 +119,9 @@ HEARD = tuple(
         *ATTRIBUTES,
         "autocast",
         "truncation",
-        "MixedPrecision",
+        "cross_entropy",
+        "CrossEntropyLoss",
+        *CASTS,
         "loss",
     )
 )
@@ -155,7 +172,7 @@ def calls_of(
         run.run(tree, name)
     except (TooLongError, RecursionError):
         return Calls({})
-    listener.end(run)
+    listener.end(run, _unwalked(tree, run.walked))
     said = {name: constant for name, constant in listener.said.items() if constant.value is not None}
     return Calls(said, frozenset(run.arguments.known - run.arguments.looked_at), listener.trainer)
 
@@ -171,6 +188,7 @@ class _Listener:
         self._none: set[str] = set()
         self._lengths: list[Constant] = []
         self._loaders: list[Made] = []
+        self._pieces: list[Made] = []
         self._trains = False
 
     def hear(self, call: Made) -> None:
@@ -185,24 +203,33 @@ class _Listener:
         if _family(call.callee):
             self._made.append(call)
         else:
-            self._say(_said(call))
+            self._say(_said(call), call.because)
             self._length(call)
             self._trains = self._trains or call.callee in ("backward", "fit")
+            if call.callee in PIECES:
+                self._pieces.append(call)
             if call.callee == "DataLoader":
                 self._loaders.append(call)
 
-    def end(self, run: Evaluation) -> None:
-        """Objects of settings count if something is given them; all, where nobody saw where they went."""
+    def end(self, run: Evaluation, unwalked: set[str]) -> None:
+        """Objects of settings count if something is given them; all, where nobody saw where they went.
+
+        ``unwalked`` are the names in functions that nobody saw called.
+        """
         for family in FAMILIES:
-            made = [each for each in self._made if _family(each.callee) == family]
+            made = [
+                each for each in self._made if _family(each.callee) == family and not _forgotten(each, run, unwalked)
+            ]
             passed = [each for each in made if id(each) in self._passed]
             lost = not any(RECEIVERS[name] == family for name in self._none)
             for each in passed or (made if lost else []):
-                self._say(_said(each))
-        if self._lengths and not any(name in self.said for name in LENGTHS):
+                self._say(_said(each), each.because)
+        if not any(name in self.said for name in LENGTHS):
             # Of an encoder and a decoder, or of samples and labels, the longest is the bound.
-            known = [each for each in self._lengths if isinstance(each.value, int)]
-            if len(known) == len(self._lengths):
+            cut = [_constant(each, "what it is cut to") for each in run.cut if isinstance(bare(each), int)]
+            lengths = self._lengths or cut
+            known = [each for each in lengths if isinstance(each.value, int)]
+            if known and len(known) == len(lengths):
                 self.said["max_length"] = max(known, key=lambda each: each.value)  # type: ignore[arg-type,return-value]
         if self._trains and len(self._loaders) == 1 and "batch_size" not in self.said:
             self._say(_loader(self._loaders[0], only=True))
@@ -211,16 +238,37 @@ class _Listener:
             (by,) = steps.values()
             if isinstance(bare(by), int):
                 self.said["gradient_accumulation_steps"] = _constant(by, "the loss, which is divided by it")
+        if len(self._pieces) == 1:
+            self._split(self._pieces[0])
 
-    def _say(self, said: Iterable[tuple[str, Constant]]) -> None:
-        for name, constant in said:
+    def _split(self, call: Made) -> None:
+        """A batch of the loader that the model sees in pieces: ``batch.split(size)`` or ``batch.chunk(number)``."""
+        whole, said = self.said.get("batch_size"), bare(call.positional[0])
+        if (
+            whole is None
+            or not isinstance(whole.value, int)
+            or not isinstance(said, int)
+            or not 0 < said <= whole.value
+        ):
+            self.said["batch_size"] = Constant(None, "")
+            return
+        size = said if call.callee == PIECES[0] else -(-whole.value // said)
+        del self.said["batch_size"]
+        self.said["per_device_train_batch_size"] = _constant(made_of(size, call.positional[0]), call.callee)
+        if not any(name in self.said for name in STEPS):
+            self.said["gradient_accumulation_steps"] = Constant(-(-whole.value // size), call.callee)
+
+    def _say(self, said: Iterable[tuple[str, Constant]], because: frozenset[str] = frozenset()) -> None:
+        for name, each in said:
+            constant = replace(each, arguments=each.arguments | because)
             earlier = self.said.setdefault(name, constant)
             if earlier.value != constant.value:
                 self.said[name] = Constant(None, "")
 
     def _length(self, call: Made) -> None:
-        """Texts that are cut: a tokenizer with ``max_length`` and ``truncation``."""
-        length = call.told.get("max_length")
+        """Texts that are cut: a tokenizer with ``truncation``, and ``max_length`` or its own ``model_max_length``."""
+        own = call.by.told.get("model_max_length") if isinstance(call.by, Made) else None
+        length = call.told.get("max_length", own)
         if length is not None and truth(call.told.get("truncation")) is True:
             self._lengths.append(_constant(length, f"{call.callee}.max_length"))
 
@@ -233,16 +281,18 @@ def _said(call: Made) -> Iterator[tuple[str, Constant]]:
     elif callee in SWITCHES:
         if bare(given.get(SWITCHES[callee], True)) is True and "**" not in given:
             yield "gradient_checkpointing", Constant(value=True, place=callee)
-    elif callee in ("autocast", "MixedPrecision"):
+    elif callee in CASTS:
         if kind := _cast(call):
             yield "mixed_precision", Constant(kind, callee)
     elif callee in LOSSES:
         yield "loss", Constant(callee, callee)
+    elif _in_batch(call):
+        yield "loss", Constant(IN_BATCH, callee)
     elif callee in SHARDED:
         yield "fsdp", _sharded(call)
     elif callee in OPTIMIZERS:
         name = OPTIMIZERS[callee]
-        if callee == "SGD" and bare(given.get("momentum", 0)) != 0:
+        if callee == "SGD" and ("**" in given or bare(given.get("momentum", 0)) != 0):
             name = "sgd-momentum"
         yield "optim", Constant("adamw_torch_fused" if bare(given.get("fused")) is True else name, callee)
     elif callee == "DataLoader":
@@ -253,10 +303,12 @@ def _said(call: Made) -> Iterator[tuple[str, Constant]]:
 
 def _cast(call: Made) -> str | None:
     """The 16 bits of autocast, or those of the parameters of FSDP's ``MixedPrecision``."""
+    if call.unlearned or "**" in call.told:
+        return None
     given, first = call.told, call.positional[0] if call.positional else None
     dtype: object
     enabled: object
-    if call.callee == "MixedPrecision":
+    if call.callee != "autocast":
         dtype, enabled = given.get("param_dtype", first), True
     elif first is not None and not isinstance(bare(first), str) and len(call.positional) == 1 and "dtype" not in given:
         dtype, enabled = _HALF, first  # torch.cuda.amp's
@@ -265,6 +317,16 @@ def _cast(call: Made) -> str | None:
         dtype, enabled = given.get("dtype", second), given.get("enabled", True)
     known = bare(dtype)
     return _TYPES.get(known.name) if isinstance(known, Ref) and truth(enabled) is True else None
+
+
+def _in_batch(call: Made) -> bool:
+    """Whether a loss has the place in the batch for a class: each pair is told from all others of the batch."""
+    if call.callee != "cross_entropy" and not (isinstance(call.by, Made) and call.by.callee == "CrossEntropyLoss"):
+        return False
+    target = call.told.get("target", call.positional[1] if len(call.positional) > 1 else None)
+    while isinstance(target, Made) and target.callee in ("to", "cuda", "long"):
+        target = target.by
+    return isinstance(target, Made) and target.callee == "arange"
 
 
 def _sharded(call: Made) -> Constant:
@@ -292,6 +354,9 @@ def _loader(call: Made, *, only: bool = False) -> Iterator[tuple[str, Constant]]
 
 def _keywords(callee: str, given: Mapping[str, object]) -> Iterator[tuple[str, Constant]]:
     settings = callee in TRAINERS
+    loaded = bare(given.get(MODEL_KEYWORDS)) if settings else None
+    if isinstance(loaded, dict):
+        yield from _keywords("from_pretrained", loaded)
     names = _same(*given) if settings else CALLS.get(callee, {})
     for keyword, value in given.items():
         if keyword in names and keyword != "**":
@@ -309,6 +374,19 @@ def _constant(value: object, place: str) -> Constant:
     if isinstance(value, Argued):
         return Constant(known, place, value.arguments, value.direct)
     return Constant(known, place)
+
+
+def _unwalked(tree: ast.Module, walked: set[int]) -> set[str]:
+    """Names in functions of the script that nobody saw called."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    return {
+        each.id for node in functions if id(node) not in walked for each in ast.walk(node) if isinstance(each, ast.Name)
+    }
+
+
+def _forgotten(made: Made, run: Evaluation, unwalked: set[str]) -> bool:
+    """Whether something has a name that nobody looks at."""
+    return id(made) in run.bound and id(made) not in run.read and run.bound[id(made)] not in unwalked
 
 
 def _plain(value: object) -> object:

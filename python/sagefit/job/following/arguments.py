@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from sagefit.job.following.values import UNKNOWN, Argued, Function, Made, Parser, Ref, bare, literal
+from sagefit.job.following.values import UNKNOWN, Argued, Made, Parser, Ref, bare, literal
 from sagefit.job.names import plain
 
 _NOT_BY_US = ("SM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "CUDA_", "SLURM_", "OMPI_")
@@ -14,12 +13,16 @@ _NOT_BY_US = ("SM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "CUDA_", "SLURM_
 
 
 class Arguments:
-    """Arguments by plain name: ``known`` are those that the script has, ``looked_at`` those that it may have used."""
+    """Arguments by plain name: ``known`` are those that the script has, ``looked_at`` those that it may have used.
+
+    ``flags`` are those of absl by name, with their values.
+    """
 
     def __init__(self, given: Mapping[str, object], environment: Mapping[str, str]) -> None:
         self.given, self._environment = given, environment
         self.known: set[str] = set()
         self.looked_at: set[str] = set()
+        self.flags: dict[str, object] = {}
 
     def value_of(self, names: Iterable[str], default: object, kind: object = None) -> object:
         """The value of an argument: what the job gives it, else its default."""
@@ -45,18 +48,6 @@ def unwrapped(value: object) -> object:
     """The default of a parameter: what an option of Typer has as its own."""
     if isinstance(value, Made) and value.callee in ("Option", "Argument"):
         return value.told.get("default", value.positional[0] if value.positional else UNKNOWN)
-    return value
-
-
-def default_of(value: object) -> object:
-    """The default of a field of a dataclass."""
-    if isinstance(value, Made) and value.callee in ("field", "Field", "HfArg"):
-        own = value.told.get("default", value.positional[0] if value.positional else UNKNOWN)
-        factory = value.told.get("default_factory")
-        if own is UNKNOWN and isinstance(factory, Function) and isinstance(factory.node, ast.Lambda):
-            with suppress(ValueError, TypeError):
-                return ast.literal_eval(factory.node.body)
-        return own
     return value
 
 

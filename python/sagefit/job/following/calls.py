@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import yaml
-
-from sagefit.job.following.arguments import Arguments, add_argument, default_of, unwrapped
-from sagefit.job.following.expressions import Expressions, Heard
+from sagefit.job.following.arguments import Arguments, unwrapped
+from sagefit.job.following.expressions import Expressions, Heard, says_length
 from sagefit.job.following.files import Files
 from sagefit.job.following.values import (
     FUNCTIONS,
@@ -20,25 +17,28 @@ from sagefit.job.following.values import (
     Class,
     Function,
     Made,
-    Parser,
     Record,
     Ref,
     Scope,
+    Settings,
     applied,
     bare,
     joined,
     lengthened,
     method,
+    small,
 )
 
 _DEEPEST = 40
 _KEEP = ("partial", "spawn", "print", "pprint", "info", "debug", "warning", "log", "init", "dumps")
 """What only tells people of a value, or calls it later with arguments that are known."""
-_LONGEST_TEXT = 20_000
-_LOADERS = ("yaml.safe_load", "yaml.load", "yaml.full_load", "json.loads", "json.load", "omegaconf.OmegaConf.load")
-_OPEN = "an open file"
-_HYPERPARAMETERS = "/opt/ml/input/config/hyperparameters.json"
+LONGEST_TEXT = 20_000
+"""Characters of a file, or of a text in the script, of which something is made."""
+_DEAR = 100
+"""Steps that count for a copy of all that is in something."""
+OPEN = "an open file"
 _RECORDS = ("Namespace", "SimpleNamespace", "EasyDict", "edict", "Munch", "AttrDict", "ConfigDict")
+_EMPTY: Mapping[str, Callable[[], object]] = {"dict": dict, "list": list, "set": set, "tuple": tuple}
 _YES = ("is_bfloat16_supported", "is_bf16_supported", "is_available")
 """What asks for a GPU: 16 bits need the same memory whichever they are, and a job for a GPU has one."""
 _HOOKS = ("setup", "train_dataloader", "configure_optimizers", "configure_model", "__getitem__", "__call__")
@@ -67,11 +67,31 @@ class Calls(Expressions):
         self._returned: list[list[object]] = []
         self._hooked: set[int] = set()
         self._generators: dict[ast.AST, bool] = {}
+        self._unlearned = 0
+        self.walked: set[int] = set()
+        """Functions that were called, by the ``id`` of their node."""
 
     @abstractmethod
     def _block(self, body: Sequence[ast.stmt], scope: Scope) -> None: ...
 
+    @abstractmethod
+    def _of_settings(
+        self, callee: object, owner: object, last: str, positional: list[object], keywords: dict[str, object]
+    ) -> tuple[object] | None: ...
+
+    @abstractmethod
+    def _command(self, function: Function) -> object: ...
+
+    @abstractmethod
+    def _configuration(self, function: Function) -> object: ...
+
     def _called(self, node: ast.Call, scope: Scope) -> object:
+        if isinstance(node.func, ast.Subscript) and not isinstance(node.func.slice, ast.Slice | ast.Constant):
+            with self._decided(self.value(node.func.slice, scope)):  # functions[arguments.name](...)
+                return self._called_now(node, scope)
+        return self._called_now(node, scope)
+
+    def _called_now(self, node: ast.Call, scope: Scope) -> object:
         owner: object = UNKNOWN
         if isinstance(node.func, ast.Attribute):
             owner = self.value(node.func.value, scope)
@@ -82,22 +102,27 @@ class Calls(Expressions):
         else:
             callee = self.value(node.func, scope)
             last = getattr(node.func, "id", "")
+        callee = bare(callee)
         positional, keywords = self._arguments(node, scope)
         if isinstance(callee, Made) and callee.callee == "partial" and callee.positional:
             positional, keywords = callee.positional[1:] + positional, callee.told | keywords
             callee = callee.positional[0]
         if isinstance(callee, Ref):
             last = callee.last
+        if last in ("view", "reshape") and len(positional) == 2 and says_length(node.args[-1]):
+            self.cut.append(positional[1])  # a row of examples of one length each
         if last == "exec" and self.sure:
             keywords = self._overridden(scope)
         if isinstance(callee, Function):
+            if callee.settings is not None and not positional and not keywords:
+                return self._call(callee, [self._configuration(callee)], {})
             return self._command(callee) if callee.options is not None else self._call(callee, positional, keywords)
         if isinstance(callee, Class):
             return self._instance(callee, positional, keywords)
         known = self._of_python(callee, owner, last, positional, keywords, scope)
         if known is not None:
             return known[0]
-        return self._of_library(last, owner, positional, keywords)
+        return self._of_library(last, callee if isinstance(callee, Made) else owner, positional, keywords)
 
     def _arguments(self, node: ast.Call, scope: Scope) -> tuple[list[object], dict[str, object]]:
         positional: list[object] = []
@@ -145,19 +170,21 @@ class Calls(Expressions):
     def _of_library(self, last: str, owner: object, positional: list[object], keywords: dict[str, object]) -> object:
         if last in ("exit", "_exit") and self.sure:
             raise Left(UNKNOWN)
-        made = Made(last, keywords, positional)
+        by = owner if isinstance(owner, Made) else None
+        made = Made(last, keywords, positional, by, unlearned=self._unlearned > 0, because=self._because)
         if self.sure:
             self.heard(made)
         if last == "spawn" and len(positional) > 1 and isinstance(positional[0], Function):
             told = bare(positional[1])
             self._call(positional[0], [UNKNOWN, *(told if isinstance(told, tuple) else [])], {})
+        told = bare(keywords.get("fn_kwargs"))
         for each in (*positional, *keywords.values()) if last not in _KEEP else ():
-            self._handed(each)
+            self._handed(each, told if isinstance(told, dict) else {})
         if isinstance(owner, Made) and last == "command":
             made.told[" of"] = owner
         return made
 
-    def _handed(self, value: object) -> None:
+    def _handed(self, value: object, keywords: dict[str, object]) -> None:
         """A library has it now, and calls what can be called of it."""
         if isinstance(value, Made) and value.callee == "partial" and value.positional:
             function = value.positional[0]
@@ -165,7 +192,7 @@ class Calls(Expressions):
                 self._call(function, value.positional[1:], value.told)
         elif isinstance(value, Function) and id(value.node) not in self._hooked:
             self._hooked.add(id(value.node))
-            self._call(value, [], {})
+            self._call(value, [], keywords)
         elif isinstance(value, Record):
             if value.of is None:
                 self._all(value)
@@ -217,8 +244,10 @@ class Calls(Expressions):
             rest = {name: each for name, each in keywords.items() if name not in names and name != "**"}
             inner.names[spec.kwarg.arg] = UNKNOWN if "**" in keywords else rest
         inner.arguments = {name: each for name, each in inner.names.items() if name != "self"}
+        self.walked.add(id(node))
         self._active.append(function)
         self._returned.append([])
+        self._unlearned += function.unlearned
         result: object = None
         try:
             if isinstance(node, ast.Lambda):
@@ -227,6 +256,7 @@ class Calls(Expressions):
         except Left as left:
             result = left.value
         finally:
+            self._unlearned -= function.unlearned
             self._active.pop()
             returned = self._returned.pop()
         if node not in self._generators:
@@ -234,7 +264,7 @@ class Calls(Expressions):
         return UNKNOWN if self._generators[node] else joined([result, *returned])
 
     def _instance(self, made_from: Class, positional: list[object], keywords: dict[str, object]) -> object:
-        fields = {name: default_of(each) for name, each in made_from.fields().items()}
+        fields = {name: self._default(each) for name, each in made_from.fields().items()}
         of_library = made_from.library()
         from_library = next((base for base in of_library if base in self._settings), None)
         if from_library:
@@ -251,6 +281,19 @@ class Calls(Expressions):
         self._method(record, "__post_init__", [], {})
         return record
 
+    def _default(self, value: object) -> object:
+        """The default of a field of a dataclass."""
+        if not isinstance(value, Made) or value.callee not in ("field", "Field", "HfArg"):
+            return value
+        factory = value.told.get("default_factory")
+        if isinstance(factory, Function):
+            return self._call(factory, [], {})
+        if isinstance(factory, Class):
+            return self._instance(factory, [], {})
+        if isinstance(factory, Ref) and factory.name in _EMPTY:
+            return _EMPTY[factory.name]()
+        return value.told.get("default", value.positional[0] if value.positional else UNKNOWN)
+
     def _of_python(
         self,
         callee: object,
@@ -263,7 +306,7 @@ class Calls(Expressions):
         """What is known of a call, if it is no library's that may be told something."""
         name = callee.name if isinstance(callee, Ref) else ""
         first = bare(positional[0]) if positional else None
-        told = self._of_command_line(callee, owner, last, positional, keywords)
+        told = self._of_settings(callee, owner, last, positional, keywords)
         if told is not None:
             return told
         if last == "save_hyperparameters" and isinstance(owner, Record):
@@ -273,20 +316,33 @@ class Calls(Expressions):
         if name in ("os.environ.get", "os.getenv") and isinstance(first, str):
             other = positional[1] if len(positional) > 1 else keywords.get("default")
             return (self.arguments.variable(first, other),)
-        if name in _LOADERS and positional:
-            return (self._loaded(name, first),)
         if name == "open" and isinstance(first, str):
             return (_opened(first, *positional[1:2], **keywords),)
-        if last in _RECORDS or name.endswith("OmegaConf.create"):
+        if last in _RECORDS:
             whole = first if positional else {}
-            return (Record({**whole, **keywords}) if isinstance(whole, dict) else UNKNOWN,)
+            return (Record({**whole, **keywords}) if isinstance(whole, dict) and "**" not in keywords else UNKNOWN,)
         if name == "vars" and isinstance(first, Record):
             return (first.fields,)
+        if name in ("dataclasses.asdict", "attr.asdict", "attrs.asdict") and isinstance(first, Record):
+            return (_copied(first, plainly=True),)
+        if name in ("dataclasses.replace", "copy.replace") and isinstance(first, Record):
+            return (Record(first.fields | keywords, first.of),)
+        if name in ("copy.copy", "copy.deepcopy") and isinstance(first, Record | dict | list):
+            self._step(_DEAR)
+            return (_copied(first) if small(first) else UNKNOWN,)
         if name == "getattr" and len(positional) > 1:
             return (self._got(*positional),)
+        if name == "hasattr" and len(positional) > 1:
+            return (self._has(*positional[:2]),)
+        if name == "setattr" and len(positional) > 2:
+            self._set(*positional[:3])
+            return (None,)
+        if name == "importlib.import_module" and isinstance(first, str):
+            return (Ref(first),)
         if name == "dict":
             whole = first if positional else {}
-            return ({**whole, **keywords} if isinstance(whole, dict) and "**" not in keywords else UNKNOWN,)
+            known = isinstance(whole, dict) and "**" not in keywords
+            return ({**self._items(whole), **keywords} if known else UNKNOWN,)  # type: ignore[arg-type]
         if name == "super":
             return (UNKNOWN,)
         if name in FUNCTIONS and not keywords:
@@ -295,54 +351,38 @@ class Calls(Expressions):
             return (True,)
         return self._of_value(owner, last, positional, keywords)
 
-    def _loaded(self, name: str, source: object) -> object:
-        """The mapping in a text, or in a file of the code that is open or named."""
-        text = source if isinstance(source, str) else None
-        if isinstance(source, Made) and source.callee == _OPEN:
-            if source.told["file"] == _HYPERPARAMETERS:
-                return {name: self.arguments.value_of([name], None) for name in self.arguments.given}
-            text = self.files.read(str(source.told["file"]), _LONGEST_TEXT)
-        elif text is not None and name.endswith("OmegaConf.load"):
-            text = self.files.read(text, _LONGEST_TEXT)
-        if text is None or len(text) > _LONGEST_TEXT:
-            return UNKNOWN
-        try:
-            return json.loads(text) if name.startswith("json") else yaml.safe_load(text)
-        except (ValueError, RecursionError, yaml.YAMLError):
-            return UNKNOWN
-
     def _got(self, owner: object, name: object, default: object = UNKNOWN, *_more: object) -> object:
         """What ``getattr`` returns."""
         word = bare(name)
         found = self._used(self._member(owner, word)) if isinstance(word, str) else UNKNOWN
         return default if found is UNKNOWN and isinstance(owner, Record) else found
 
-    def _of_command_line(
-        self, callee: object, owner: object, last: str, positional: list[object], keywords: dict[str, object]
-    ) -> tuple[object] | None:
-        """What a call returns that reads the command line."""
-        name = callee.name if isinstance(callee, Ref) else ""
-        first = positional[0] if positional else None
-        if isinstance(owner, Parser):
-            return (self._of_parser(owner, last, positional, keywords),)
-        if last == "ArgumentParser":
-            return (Parser(),)
-        if last in ("parse_args_into_dataclasses", "parse_args_and_config") and isinstance(owner, Made):
-            return (self._dataclasses(owner),)
-        if name in ("fire.Fire", "typer.run", "jsonargparse.CLI") and isinstance(first, Function):
-            return (self._command(first),)
-        if isinstance(callee, Made) and callee.callee == "Typer":
-            command = callee.told.get("command")
-            return (self._command(command) if isinstance(command, Function) else UNKNOWN,)
-        if name in ("tyro.cli", "simple_parsing.parse", "draccus.parse"):
-            return (self._command(first) if isinstance(first, Function) else self._parsed(first),)
-        return None
+    def _has(self, owner: object, name: object) -> object:
+        """What ``hasattr`` returns."""
+        word = bare(name)
+        if isinstance(owner, Ref) or not isinstance(word, str):
+            return UNKNOWN
+        if self._member(owner, word) is not UNKNOWN:
+            return True
+        own = isinstance(owner, Record) and word not in owner.fields and not (owner.of and owner.of.library())
+        return False if own else UNKNOWN
+
+    def _set(self, owner: object, name: object, value: object) -> None:
+        """What ``setattr`` does; where the name is not known, nothing of the object is known any more."""
+        word, kept = bare(name), value if self.sure else UNKNOWN
+        fields = owner.fields if isinstance(owner, Record) else owner.told if isinstance(owner, Made) else bare(owner)
+        if isinstance(fields, dict):
+            fields.update({word: kept} if isinstance(word, str) else dict.fromkeys(fields, UNKNOWN))
+
+    def _items(self, content: dict[str, object]) -> dict[str, object]:
+        """The entries of a mapping, with what references in them stand for."""
+        return {name: self._resolved(each, content) for name, each in content.items()}
 
     def _of_value(
         self, owner: object, last: str, positional: list[object], keywords: dict[str, object]
     ) -> tuple[object] | None:
         known = bare(owner)
-        if isinstance(owner, Made) and owner.callee == _OPEN and last == "read":
+        if isinstance(owner, Made) and owner.callee == OPEN and last == "read":
             return (self._content(str(owner.told["file"])),)
         if isinstance(known, str) and last == "read_text":
             return (self._content(known),)
@@ -363,58 +403,16 @@ class Calls(Expressions):
             known.update(dict.fromkeys(known, UNKNOWN))
             return (UNKNOWN,)
         if isinstance(known, dict | list | str):
+            if isinstance(known, Settings) and last == "get":
+                return (self._used(self._resolved(method(owner, last, positional), known)),)
+            if last in ("get", "getint", "getfloat", "getboolean") and "fallback" in keywords:
+                positional = [*positional[:1], keywords["fallback"]]
             return (self._used(method(owner, last, positional)),)
         return None
 
     def _content(self, name: str) -> object:
-        text = self.files.read(name, _LONGEST_TEXT)
+        text = self.files.read(name, LONGEST_TEXT)
         return UNKNOWN if text is None else text
-
-    def _of_parser(self, parser: Parser, last: str, positional: list[object], keywords: dict[str, object]) -> object:
-        if last in ("add_argument_group", "add_mutually_exclusive_group"):
-            return parser
-        if last == "add_argument":
-            add_argument(parser, [str(bare(each)) for each in positional], keywords, sure=self.sure)
-        elif last == "set_defaults":
-            for name, value in keywords.items():
-                words, _, kind = parser.arguments.get(name, ([name], None, None))
-                parser.arguments[name] = (words, value, kind)
-        elif last in ("parse_args", "parse_known_args"):
-            made = Record({name: self.arguments.value_of(*each) for name, each in parser.arguments.items()})
-            return made if last == "parse_args" else (made, [])
-        return UNKNOWN
-
-    def _dataclasses(self, parser: Made) -> object:
-        kinds = parser.positional[0] if parser.positional else parser.told.get("dataclass_types")
-        kinds = bare(kinds)
-        each = kinds if isinstance(kinds, list | tuple) else [kinds]
-        return tuple(self._parsed(kind) for kind in each)
-
-    def _parsed(self, kind: object) -> object:
-        """An instance of a dataclass whose fields are arguments of the script."""
-        if isinstance(kind, Class):
-            fields = {name: self.arguments.value_of([name], default_of(each)) for name, each in kind.fields().items()}
-            if any(base in self._settings for base in kind.library()):
-                fields = {name: self.arguments.value_of([name], None) for name in self.arguments.given} | fields
-            return self._instance(kind, [], fields)
-        if isinstance(kind, Ref):
-            return Made(kind.last, {})
-        return UNKNOWN
-
-    def _command(self, function: Function) -> object:
-        """Calls a function with the arguments of the command line."""
-        spec = function.node.args
-        names = [each.arg for each in (*spec.args, *spec.kwonlyargs)]
-        defaults = dict(zip(reversed([each.arg for each in spec.args]), reversed(spec.defaults), strict=False))
-        defaults |= {each.arg: one for each, one in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if one}
-        told: dict[str, object] = {}
-        for name in names:
-            own = (function.options or {}).get(name, UNKNOWN)
-            if own is UNKNOWN and name in defaults:
-                own = self.value(defaults[name], function.scope)
-                own = unwrapped(own)
-            told[name] = self.arguments.value_of([name], own)
-        return self._call(function, [], told)
 
 
 def _is_super(node: ast.expr) -> bool:
@@ -428,4 +426,22 @@ def _yields(node: ast.AST) -> bool:
 def _opened(name: str, mode: object = "r", **keywords: object) -> object:
     """A file that is open for reading."""
     wanted = bare(keywords.get("mode", mode))
-    return Made(_OPEN, {"file": name}) if wanted in ("r", "rt", "rb") else UNKNOWN
+    return Made(OPEN, {"file": name}) if wanted in ("r", "rt", "rb") else UNKNOWN
+
+
+def _copied(value: object, made: dict[int, object] | None = None, *, plainly: bool = False) -> object:
+    """A copy of a value and of what is in it; ``plainly`` with a mapping for each instance."""
+    made = {} if made is None else made
+    if id(value) in made:
+        return made[id(value)]
+    if isinstance(value, Record):
+        fields: dict[str, object] = {}
+        made[id(value)] = fields if plainly else Record(fields, value.of)
+        fields.update({name: _copied(each, made, plainly=plainly) for name, each in value.fields.items()})
+    elif isinstance(value, dict):
+        made[id(value)] = copy = type(value)(value)
+        copy.update({name: _copied(each, made, plainly=plainly) for name, each in value.items()})
+    elif isinstance(value, list):
+        made[id(value)] = items = list[object]()
+        items += [_copied(each, made, plainly=plainly) for each in value]
+    return made.get(id(value), value)

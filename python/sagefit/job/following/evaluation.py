@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from sagefit.job.following.arguments import Arguments, option
-from sagefit.job.following.calls import Calls, Left, SkippedLeft
+from sagefit.job.following.calls import Left, SkippedLeft
+from sagefit.job.following.commands import Commands
 from sagefit.job.following.expressions import Heard
 from sagefit.job.following.files import Files
 from sagefit.job.following.values import (
@@ -25,6 +26,7 @@ from sagefit.job.following.values import (
     Ref,
     Scope,
     bare,
+    compared,
     joined,
     lengthened,
     literal,
@@ -33,10 +35,13 @@ from sagefit.job.following.values import (
 )
 
 _LONGEST_MODULE = 200_000
+_MOST_ROUNDS = 32
+"""Rounds of a loop that are walked one after the other, where its items are known."""
+_UNLEARNED = ("no_grad", "inference_mode")
 _COMMANDS = ("command", "click.command", "click.group")
 
 
-class Evaluation(Calls):
+class Evaluation(Commands):
     """One imagined run of a script.
 
     ``given`` are the hyperparameters and arguments of the job by plain name, ``environment`` its variables. Each call
@@ -86,11 +91,7 @@ class Evaluation(Calls):
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             self._loop(node, scope)
         elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                value = self.value(item.context_expr, scope)
-                if item.optional_vars is not None:
-                    self._bind(item.optional_vars, value, scope)
-            self._block(node.body, scope)
+            self._with(node, scope)
         elif isinstance(node, ast.Try):
             self._try(node, scope)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -108,16 +109,47 @@ class Evaluation(Calls):
         elif isinstance(node, ast.Match):
             self._match(node, scope)
 
+    def _with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
+        before = self._unlearned
+        try:
+            for item in node.items:
+                value = self.value(item.context_expr, scope)
+                self._unlearned += isinstance(value, Made) and value.callee in _UNLEARNED
+                if item.optional_vars is not None:
+                    self._bind(item.optional_vars, value, scope)
+            self._block(node.body, scope)
+        finally:
+            self._unlearned = before
+
     def _match(self, node: ast.Match, scope: Scope) -> None:
         subject = self.value(node.subject, scope)
+        known = bare(subject)
         for case in node.cases:
-            fits = None if case.guard else _fits(case.pattern, bare(subject))
+            fits = self._fits(case.pattern, known, scope)
+            if fits and case.guard:
+                fits = truth(self.value(case.guard, scope))
             if fits is None:
                 break
             if fits:
-                self._block(case.body, scope)
+                with self._decided(subject):
+                    self._block(case.body, scope)
                 return
         self._perhaps([*(case.body for case in node.cases), []], scope)
+
+    def _fits(self, pattern: ast.pattern, subject: object, scope: Scope) -> bool | None:
+        """Whether a value is what a pattern has; None where that is not known."""
+        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+            if pattern.name is not None:
+                scope.names[pattern.name] = subject
+            return True
+        if isinstance(pattern, ast.MatchOr):
+            found = [self._fits(each, subject, scope) for each in pattern.patterns]
+            return True if True in found else None if None in found else False
+        if isinstance(pattern, ast.MatchSingleton) and literal(subject):
+            return subject is pattern.value
+        if isinstance(pattern, ast.MatchValue):
+            return truth(compared(ast.Eq(), self.value(pattern.value, scope), subject))
+        return None
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
         if isinstance(node, ast.Import):
@@ -172,9 +204,11 @@ class Evaluation(Calls):
         self._bind(node.target, operated(node.op, now, by), scope)
 
     def _if(self, node: ast.If, scope: Scope) -> None:
-        known = truth(self.value(node.test, scope))
+        test = self.value(node.test, scope)
+        known = truth(test)
         if known is not None:
-            self._block(node.body if known else node.orelse, scope)
+            with self._decided(test):
+                self._block(node.body if known else node.orelse, scope)
         else:
             self._perhaps([node.body, node.orelse], scope)
 
@@ -207,8 +241,14 @@ class Evaluation(Calls):
         if isinstance(node, ast.While):
             unsure = truth(self.value(node.test, scope)) is not True
         else:
-            self.value(node.iter, scope)
+            items = bare(self.value(node.iter, scope))
             unsure = False
+            if isinstance(items, list | tuple | dict) and len(items) <= _MOST_ROUNDS and not _jumps(node):
+                for each in list(items):
+                    self._bind(node.target, each, scope)
+                    self._block(node.body, scope)
+                return
+            self._pieces(node, scope)
         changed = _bound(node.body)
         for name in changed:
             scope.names[name] = UNKNOWN
@@ -223,6 +263,21 @@ class Evaluation(Calls):
                 self._may_leave(left)
         for name in changed:
             scope.names[name] = UNKNOWN
+
+    def _pieces(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        """Tells of a batch that is split, where the model learns from each piece."""
+        learns = any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(node))
+        for call in ast.walk(node.iter) if learns and self.sure else ():
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in ("split", "chunk")
+            ):
+                of_torch = self.value(call.func.value, scope) == Ref("torch")
+                first = call.args[of_torch : of_torch + 1]
+                number = self.value(first[0], scope) if first else UNKNOWN
+                self.heard(Made(f"a batch's {call.func.attr}", {}, [number]))
+                return
 
     def _try(self, node: ast.Try, scope: Scope) -> None:
         self._block(node.body, scope)
@@ -241,6 +296,9 @@ class Evaluation(Calls):
                 continue
             name = decorator.name if isinstance(decorator, Ref) else decorator.callee
             command = command or name in _COMMANDS
+            made.unlearned = made.unlearned or name.rpartition(".")[2] in _UNLEARNED
+            if isinstance(decorator, Made) and (name == "wrap" or "config_name" in decorator.told):
+                made.settings = decorator
             if isinstance(decorator, Made) and name in ("option", "argument"):
                 options |= option(decorator)
             if isinstance(decorator, Made) and isinstance(app := decorator.told.get(" of"), Made):
@@ -259,19 +317,12 @@ class Evaluation(Calls):
         return made
 
 
-def _fits(pattern: ast.pattern, subject: object) -> bool | None:
-    """Whether a literal is what a pattern has; None where that is not known."""
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
-        return True
-    if isinstance(pattern, ast.MatchOr):
-        found = [_fits(each, subject) for each in pattern.patterns]
-        return True if True in found else None if None in found else False
-    if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant) and literal(subject):
-        return pattern.value.value == subject
-    return None
-
-
 def _bound(body: Sequence[ast.stmt]) -> list[str]:
     """Names that statements bind."""
     found = [inner for each in body for inner in ast.walk(each) if isinstance(inner, ast.Name)]
     return list(dict.fromkeys(each.id for each in found if not isinstance(each.ctx, ast.Load)))
+
+
+def _jumps(node: ast.For | ast.AsyncFor) -> bool:
+    """Whether a loop has what ends a round or all of them before its last line, or yields."""
+    return any(isinstance(each, ast.Break | ast.Continue | ast.Yield | ast.YieldFrom) for each in ast.walk(node))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sagefit.job.following.arguments import Arguments
 from sagefit.job.following.files import Files
+from sagefit.job.following.references import interpolated
 from sagefit.job.following.values import (
     UNBOUND,
     UNKNOWN,
@@ -20,6 +23,7 @@ from sagefit.job.following.values import (
     Record,
     Ref,
     Scope,
+    Settings,
     bare,
     compared,
     literal,
@@ -27,6 +31,7 @@ from sagefit.job.following.values import (
     operated,
     same,
     small,
+    sources,
     truth,
 )
 
@@ -37,6 +42,13 @@ _MOST_STEPS = 40_000
 _MOST_ITEMS = 16
 
 
+_DEEPEST_REFERENCE = 10
+_OF_LENGTH = re.compile(r"'\w*(block|length|len|ctx|context|seq|window)\w*'", re.IGNORECASE)
+"""Names of what says how long an example is."""
+_OF_TOKENS = re.compile(r"'\w*(ids|token)\w*'", re.IGNORECASE)
+_Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+
+
 class TooLongError(Exception):
     """The script is followed no further."""
 
@@ -44,13 +56,21 @@ class TooLongError(Exception):
 class Expressions(ABC):
     """Expressions, names and what is assigned to them.
 
-    ``divided`` and ``counted`` are by what a loss is divided and steps are counted, by the expression.
+    ``divided`` and ``counted`` are by what a loss is divided and steps are counted, by the expression. ``cut`` are the
+    lengths of the pieces into which something is cut. ``bound`` are the names of what was bound to one, and ``read``
+    is what was read from a name.
     """
 
     def __init__(self, arguments: Arguments, heard: Heard, files: Files) -> None:
         self.arguments, self.heard, self.files = arguments, heard, files
         self.divided: dict[str, object] = {}
         self.counted: dict[str, object] = {}
+        self.cut: list[object] = []
+        self.bound: dict[int, str] = {}
+        self.read: set[int] = set()
+        self._because: frozenset[str] = frozenset()
+        self.resolvers: dict[str, object] = {}
+        self._resolving: list[str] = []
         self._steps = self._muted = 0
 
     @abstractmethod
@@ -80,6 +100,8 @@ class Expressions(ABC):
 
     def _name(self, node: ast.Name, scope: Scope) -> object:
         found = scope.find(node.id)
+        if isinstance(found, Made):
+            self.read.add(id(found))
         return Ref(node.id) if found is UNBOUND else self._used(found)
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> object:
@@ -90,6 +112,8 @@ class Expressions(ABC):
         if isinstance(owner, Ref):
             if (owner.name, name) == ("sys", "argv"):
                 return UNKNOWN if self.arguments.given else ["script"]
+            if owner.name.endswith("flags.FLAGS"):
+                return self.arguments.flags.get(name, UNKNOWN)
             return Ref(f"{owner.name}.{name}")
         if isinstance(owner, Made):
             return owner.told.get(name, UNKNOWN)
@@ -108,10 +132,36 @@ class Expressions(ABC):
         if isinstance(known, str) and name in ("parent", "name"):  # of a path
             head, tail = posixpath.split(known)
             return made_of(head if name == "parent" else tail, owner)
-        return known[name] if isinstance(known, dict) and name in known else UNKNOWN
+        if isinstance(known, dict) and name in known:
+            return self._resolved(known[name], known)
+        return UNKNOWN
+
+    def _resolved(self, value: object, around: object) -> object:
+        """A value of a configuration, where ``${other}`` is the value of another and ``${own:a,b}`` a function's."""
+        if not isinstance(around, Settings) or not isinstance(value, str) or "${" not in value:
+            return value
+        if len(self._resolving) >= _DEEPEST_REFERENCE or value in self._resolving:
+            return UNKNOWN
+        self._resolving.append(value)
+        try:
+            return interpolated(value, lambda name, told: self._looked_up(around.root, name, told))
+        finally:
+            self._resolving.pop()
+
+    def _looked_up(self, root: Settings, name: str, told: list[object] | None) -> object:
+        if told is not None:
+            resolver = self.resolvers.get(name)
+            return self._call(resolver, told, {}) if isinstance(resolver, Function) else UNKNOWN
+        value: object = root
+        for part in name.split("."):
+            value = self._member(value, part)
+        return value
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> object:
-        owner, key = self.value(node.value, scope), self.value(node.slice, scope)
+        owner = self.value(node.value, scope)
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(owner, node.value, node.slice, scope)
+        key = self.value(node.slice, scope)
         known, at = bare(owner), bare(key)
         if isinstance(known, Ref) and known.name == "os.environ" and isinstance(at, str):
             return self.arguments.variable(at, UNKNOWN)
@@ -122,8 +172,35 @@ class Expressions(ABC):
                 found = known[at]  # type: ignore[call-overload,index]
             except (LookupError, TypeError):
                 return UNKNOWN
+            found = self._resolved(found, known)
             return self._used(made_of(found, key) if isinstance(key, Argued) else found)
         return UNKNOWN
+
+    def _slice(self, owner: object, of: ast.expr, node: ast.Slice, scope: Scope) -> object:
+        """A part of a list or a text; of what nobody knows, the length of the part where it is that of an example."""
+        first, last, step = (
+            None if each is None else self.value(each, scope) for each in (node.lower, node.upper, node.step)
+        )
+        known = bare(owner)
+        ends = [each if isinstance(each, int) else None for each in map(bare, (first, last, step))]
+        told = all(each is None or isinstance(bare(each), int) for each in (first, last, step))
+        if isinstance(known, list | tuple | str) and told and ends[2] != 0:
+            return made_of(known[slice(*ends)], owner, first, last, step)
+        if (known is UNKNOWN or isinstance(known, Made)) and node.upper is not None and node.step is None:
+            self._cut(of, node.lower, node.upper, scope)
+        return UNKNOWN
+
+    def _cut(self, of: ast.expr, lower: ast.expr | None, upper: ast.expr, scope: Scope) -> None:
+        """Notes the length of ``ids[:length]`` and of ``tokens[start : start + length]``."""
+        parts = _added(upper)
+        if lower is not None:
+            start = next((each for each in parts if ast.dump(each) == ast.dump(lower)), None)
+            if start is None:
+                return
+            parts.remove(start)
+        lengths = [each for each in parts if not isinstance(each, ast.Constant) or each.value != 1]
+        if len(lengths) == 1 and (says_length(lengths[0]) or _OF_TOKENS.search(ast.dump(of))):
+            self.cut.append(self.value(lengths[0], scope))
 
     def _used(self, value: object) -> object:
         if isinstance(value, Argued):
@@ -134,7 +211,8 @@ class Expressions(ABC):
         test = self.value(node.test, scope)
         known = truth(test)
         if known is not None:
-            return self.value(node.body if known else node.orelse, scope)
+            with self._decided(test):
+                return self.value(node.body if known else node.orelse, scope)
         self._muted += 1
         try:
             one, two = self.value(node.body, scope), self.value(node.orelse, scope)
@@ -214,21 +292,29 @@ class Expressions(ABC):
                 found[name] = value
         return found
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> object:
+    def _comprehension(self, node: _Comprehension, scope: Scope) -> object:
         inner = Scope(scope)
         first, *others = node.generators
         around = bare(self.value(first.iter, scope))
-        if not others and not first.ifs and isinstance(around, list | tuple) and len(around) <= _MOST_ITEMS:
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        if not others and isinstance(around, list | tuple | dict) and len(around) <= _MOST_ITEMS:
             found = []
             for each in around:
                 self._bind(first.target, each, inner)
-                found.append(self.value(node.elt, inner))
-            return found
+                tests = [truth(self.value(test, inner)) for test in first.ifs]
+                if False in tests:
+                    continue
+                if None in tests:
+                    break
+                found.append([self.value(part, inner) for part in parts])
+            else:
+                return _collected(node, found)
         for generator in node.generators:
             self._bind(generator.target, UNKNOWN, inner)
         self._muted += any(generator.ifs for generator in node.generators)
         try:
-            self.value(node.elt, inner)
+            for part in parts:
+                self.value(part, inner)
         finally:
             self._muted -= any(generator.ifs for generator in node.generators)
         return UNKNOWN
@@ -254,6 +340,8 @@ class Expressions(ABC):
     def _bind(self, target: ast.expr, value: object, scope: Scope) -> None:
         if isinstance(target, ast.Name):
             scope.names[target.id] = value
+            if isinstance(value, Made):
+                self.bound[id(value)] = target.id
         elif isinstance(target, ast.Tuple | ast.List):
             known = bare(value)
             fits = isinstance(known, list | tuple) and len(known) == len(target.elts)
@@ -269,6 +357,8 @@ class Expressions(ABC):
                 owner.told[target.attr] = kept
             elif isinstance(owner, Class):
                 owner.members[target.attr] = kept
+            elif isinstance(known := bare(owner), dict):
+                known[target.attr] = kept
             if self.sure and not isinstance(owner, Record):
                 self.heard(Made(f".{target.attr}", {}, [value]))
         elif isinstance(target, ast.Subscript):
@@ -278,8 +368,18 @@ class Expressions(ABC):
             elif isinstance(owner, dict):
                 owner.update(dict.fromkeys(owner, UNKNOWN))
 
-    def _step(self) -> None:
-        self._steps += 1
+    @contextmanager
+    def _decided(self, *by: object) -> Iterator[None]:
+        """What is called within happens because of the arguments that values come from."""
+        before = self._because
+        self._because = before | sources(by)
+        try:
+            yield
+        finally:
+            self._because = before
+
+    def _step(self, dear: int = 1) -> None:
+        self._steps += dear
         if self._steps > _MOST_STEPS:
             raise TooLongError
 
@@ -303,8 +403,28 @@ class Expressions(ABC):
         ast.ListComp: _comprehension,
         ast.SetComp: _comprehension,
         ast.GeneratorExp: _comprehension,
+        ast.DictComp: _comprehension,
         ast.Lambda: _lambda,
         ast.NamedExpr: _walrus,
         ast.JoinedStr: _text,
         ast.Call: _called_of,
     }
+
+
+def says_length(node: ast.expr) -> bool:
+    """Whether the names of an expression are those of the length of an example."""
+    return _OF_LENGTH.search(ast.dump(node)) is not None
+
+
+def _added(node: ast.expr) -> list[ast.expr]:
+    """What a sum consists of."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _added(node.left) + _added(node.right)
+    return [node]
+
+
+def _collected(node: _Comprehension, found: list[list[object]]) -> object:
+    """A comprehension's list or mapping."""
+    if not isinstance(node, ast.DictComp):
+        return [each for (each,) in found]
+    return {bare(key): value for key, value in found if literal(bare(key))}

@@ -21,6 +21,10 @@ class _Unknown:
 UNKNOWN: Final = _Unknown()
 UNBOUND: Final = object()
 """What a name is worth that nobody bound."""
+_NUMBER_TYPES = tuple(
+    f"torch.{name}"
+    for name in ("bfloat16", "float16", "half", "float32", "float", "float64", "double", "float8_e4m3fn")
+)
 _LONGEST = 1_000
 """Entries of a list with those of lists in it, and characters of a text, beyond which nothing is made of a value."""
 
@@ -30,6 +34,11 @@ class Ref:
     """Something of a library, by its whole name: ``torch.bfloat16``, ``transformers.Trainer``."""
 
     name: str
+
+    @property
+    def number_type(self) -> bool:
+        """Whether it is a type of torch's numbers."""
+        return self.name in _NUMBER_TYPES
 
     @property
     def last(self) -> str:
@@ -48,11 +57,18 @@ class Argued:
 
 @dataclass(eq=False)
 class Made:
-    """What a call of a library returned: the last part of its name, and its arguments."""
+    """What a call of a library returned: the last part of its name, its arguments, and what was called, if it was made.
+
+    ``unlearned`` where nothing is learned: under ``torch.no_grad()``. ``because`` are the arguments of the script that
+    decide whether it is called at all.
+    """
 
     callee: str
     told: dict[str, object]
     positional: list[object] = field(default_factory=list)
+    by: object = None
+    unlearned: bool = False
+    because: frozenset[str] = frozenset()
 
 
 class Scope:
@@ -86,6 +102,10 @@ class Function:
     """The class that has it."""
     options: dict[str, object] | None = None
     """Of a command of click: the default of each parameter."""
+    settings: Made | None = None
+    """The decorator that gives it a configuration: Hydra's, draccus' or pyrallis'."""
+    unlearned: bool = False
+    """Whether its decorator says that nothing is learned."""
 
 
 @dataclass(eq=False)
@@ -127,9 +147,23 @@ class Record:
 
 @dataclass(eq=False)
 class Parser:
-    """One of argparse: for each argument its names, default and type."""
+    """One of argparse: for each argument its names, default and type. ``groups`` are dataclasses of simple_parsing."""
 
     arguments: dict[str, tuple[list[str], object, object]] = field(default_factory=dict)
+    groups: dict[str, object] = field(default_factory=dict)
+
+
+class Settings(dict[str, object]):
+    """A configuration of OmegaConf. ``root`` is what ``${name}`` in it looks at."""
+
+    def __init__(self, content: Mapping[str, object], root: Settings | None = None) -> None:
+        self.root = root or self
+        inner = {name: Settings(each, self.root) if isinstance(each, dict) else each for name, each in content.items()}
+        super().__init__(inner)
+
+
+class Sections(Settings):
+    """The sections of an INI file, as configparser reads it."""
 
 
 _OPAQUE = (_Unknown, Ref, Made, Record, Function, Class, Parser)
@@ -147,14 +181,18 @@ def sources(values: Iterable[object]) -> frozenset[str]:
 
 def made_of(value: object, *parts: object) -> object:
     """``value``, which depends on the arguments that ``parts`` come from."""
+    if isinstance(value, _OPAQUE):
+        return value
     names = sources(parts)
-    return Argued(value, names, direct=False) if names and value is not UNKNOWN else value
+    return Argued(value, names, direct=False) if names else value
 
 
 def truth(value: object) -> bool | None:
     """Whether a value counts as true; None where nobody knows."""
     value = bare(value)
-    if value is UNKNOWN or isinstance(value, Ref):
+    if isinstance(value, Ref):
+        return True if value.number_type else None
+    if value is UNKNOWN:
         return None
     if value is None or isinstance(value, str | bytes | int | float | list | tuple | dict | set):
         return bool(value)
@@ -185,10 +223,10 @@ def compared(operation: ast.cmpop, left: object, right: object) -> object:
     """What a comparison says of two values; UNKNOWN where one of them is not known."""
     one, two = bare(left), bare(right)
     if isinstance(operation, ast.Is | ast.IsNot):
-        if isinstance(one, _Unknown | Ref) or isinstance(two, _Unknown | Ref):
+        if any(each is UNKNOWN or (isinstance(each, Ref) and not each.number_type) for each in (one, two)):
             return UNKNOWN
-        same = one is two or (one == two and literal(one) and literal(two))
-        return made_of(same if isinstance(operation, ast.Is) else not same, left, right)
+        alike = one is two or (one == two and all(literal(each) or isinstance(each, Ref) for each in (one, two)))
+        return made_of(alike if isinstance(operation, ast.Is) else not alike, left, right)
     if isinstance(one, Ref) and isinstance(two, Ref):
         if one != two and not (one.name.startswith("torch.") and two.name.startswith("torch.")):
             return UNKNOWN
@@ -219,17 +257,29 @@ def method(value: object, name: str, values: list[object]) -> object:
     if isinstance(text, str) and name in _OF_PATHS and not known:
         return made_of(_OF_PATHS[name](text), value)
     if isinstance(text, dict):
-        if name == "get" and known and literal(known[0]):
-            return text.get(known[0], values[1] if len(values) > 1 else None)
-        if name == "pop" and known and literal(known[0]):
-            return text.pop(known[0], values[1] if len(values) > 1 else UNKNOWN)
-        if name == "copy":
-            return dict(text)
-        if name in ("items", "keys", "values"):
-            return [list(pair) if isinstance(pair, tuple) else pair for pair in getattr(text, name)()]
+        return _of_mapping(text, name, values)
     if isinstance(text, list) and name == "copy":
         return list(text)
     return UNKNOWN
+
+
+def _of_mapping(content: dict[object, object], name: str, values: list[object]) -> object:
+    key = bare(values[0]) if values else UNKNOWN
+    if name == "copy":
+        return type(content)(content)
+    if name in ("items", "keys", "values"):
+        return [list(pair) if isinstance(pair, tuple) else pair for pair in getattr(content, name)()]
+    if not literal(key):
+        return UNKNOWN
+    other = values[1] if len(values) > 1 else None
+    if name in _OF_SECTIONS:
+        found = bare(content.get(key, UNKNOWN))
+        return _tried(_OF_SECTIONS[name], found) if isinstance(found, str) else other if len(values) > 1 else UNKNOWN
+    if name == "get":
+        return content.get(key, other)
+    if name == "pop":
+        return content.pop(key, values[1] if len(values) > 1 else UNKNOWN)
+    return content.setdefault(key, other) if name == "setdefault" else UNKNOWN
 
 
 def lengthened(known: list[object], more: Iterable[object]) -> None:
@@ -299,6 +349,13 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[..., object]] = {
     ast.In: lambda one, two: one in two,
     ast.NotIn: lambda one, two: one not in two,
 }
+_TRUTHS = {**dict.fromkeys(("1", "yes", "true", "on"), True), **dict.fromkeys(("0", "no", "false", "off"), False)}
+_OF_SECTIONS: Mapping[str, Callable[[str], object]] = {
+    "getint": int,
+    "getfloat": float,
+    "getboolean": lambda text: _TRUTHS[text.lower()],
+}
+"""What a section of an INI file makes of a text."""
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "int": int,
     "float": float,
@@ -313,8 +370,13 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "list": list,
     "tuple": tuple,
     "sorted": sorted,
+    "reversed": lambda items: list(reversed(items)),
+    "enumerate": lambda items, start=0: [[at, each] for at, each in enumerate(items, start)],
+    "zip": lambda *items: [list(each) for each in zip(*items, strict=False)],
     "math.ceil": math.ceil,
     "math.floor": math.floor,
+    "math.prod": math.prod,
+    "math.gcd": math.gcd,
     "os.path.join": posixpath.join,
     "os.path.dirname": posixpath.dirname,
     "os.path.abspath": posixpath.normpath,
