@@ -96,6 +96,105 @@ main()
     assert said(script, None, **{"model.length": 256}) == {"per_device_train_batch_size": 4, "max_length": 256}
 
 
+def test_hydra_composes_dataclasses_that_are_stored() -> None:
+    script = f"""{CLASSES}
+import hydra
+from omegaconf import MISSING
+from hydra.core.config_store import ConfigStore
+@dataclass
+class Large(Model):
+    length: int = 512
+@dataclass
+class Root:
+    defaults: list = field(default_factory=lambda: ["_self_", {{"model": "small"}}])
+    batch: int = 4
+    model: Model = MISSING
+store = ConfigStore.instance()
+store.store(name="c", node=Root)
+store.store(group="model", name="small", node=Model)
+store.store(group="model", name="large", node=Large)
+@hydra.main(version_base=None, config_name="c")
+def main(cfg):
+    {USED.format("cfg")}
+main()
+"""
+    assert said(script) == {"per_device_train_batch_size": 4, "max_length": 64}
+    assert said(script, model="large") == {"per_device_train_batch_size": 4, "max_length": 512}
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "wanted"),
+    [
+        ("p.add_argument('--half', type=bool, default=False)", {"half": "False"}, True),  # every text is true
+        ("p.add_argument('--half', type=lambda t: t == 'yes', default=False)", {"half": "yes"}, True),
+        ("p.add_argument('--half', type=lambda t: t == 'yes', default=True)", {"half": "no"}, False),
+        ("p.add_argument('--half', type=lambda t: t == 'yes', default=True)", {}, True),
+        ("p.set_defaults(half=1 << 2 == 4)", {}, True),
+    ],
+)
+def test_types_of_arguments(code: str, given: dict[str, object], wanted: bool) -> None:
+    script = f"import argparse\np = argparse.ArgumentParser()\n{code}\nTrainingArguments(bf16=p.parse_args().half)"
+    assert said(script, None, **given)["bf16"] is wanted
+
+
+def test_an_argument_of_which_the_script_makes_something_else() -> None:
+    script = """
+from transformers import HfArgumentParser
+from trl import SFTConfig, SFTTrainer
+from dataclasses import dataclass
+@dataclass
+class Own:
+    peft: bool = True
+own, told = HfArgumentParser((Own, SFTConfig)).parse_args_into_dataclasses()
+told.gradient_checkpointing = told.gradient_checkpointing and not own.peft
+SFTTrainer(model(), args=told)
+"""
+    found = calls_of(ast.parse(script), {"gradient_checkpointing": "True"}).said["gradient_checkpointing"]
+    assert (found.value, found.direct) == (False, False)
+    assert "gradient_checkpointing" in found.arguments
+    assert said(script, gradient_checkpointing="True", peft="False")["gradient_checkpointing"] is True
+
+
+def test_a_class_of_settings_may_have_a_constructor() -> None:
+    script = """
+class Own(TrainingArguments):
+    def __init__(self, *args, alpha=1, **told):
+        told.setdefault("per_device_train_batch_size", 48)
+        super().__init__(*args, **told)
+        self.alpha = alpha
+Trainer(model(), Own("out", bf16=True))
+"""
+    assert said(script) == {"per_device_train_batch_size": 48, "bf16": True}
+
+
+def test_variables_of_the_environment_that_nobody_sets() -> None:
+    script = """
+import os
+def env(name, default, cast=str):
+    value = os.environ.get("OWN_" + name)
+    if value is None or value == "":
+        return default
+    if cast is bool:
+        return value.lower() in {"1", "true"}
+    return cast(value)
+TrainingArguments(per_device_train_batch_size=env("BATCH", 4, int), bf16=env("HALF", False, bool))
+"""
+    assert said(script) == {"per_device_train_batch_size": 4, "bf16": False}
+    found = calls_of(ast.parse(script), {}, {"OWN_BATCH": "2", "OWN_HALF": "true"}).said
+    assert {name: each.value for name, each in found.items()} == {"per_device_train_batch_size": 2, "bf16": True}
+
+
+def test_what_is_not_trained_says_nothing() -> None:
+    teacher = "t = AutoModelForCausalLM.from_pretrained('t', torch_dtype=torch.bfloat16)\n"
+    own = "import torch\nfrom transformers import AutoModelForCausalLM\nm = AutoModelForCausalLM.from_pretrained('m')\n"
+    assert said(f"{own}{teacher}")["torch_dtype"] == "torch.bfloat16"
+    assert said(f"{own}{teacher}t.requires_grad_(False)") == {}
+    assert said(f"{own}{teacher}for p in t.parameters():\n  p.requires_grad = False") == {}
+    assert said(f"{own}Trainer(m).train()\n{teacher}") == {}
+    alone = own.replace("'m'", "'m', torch_dtype=torch.bfloat16")
+    assert said(f"{alone}m.requires_grad_(False)")["torch_dtype"] == "torch.bfloat16"
+
+
 def test_references_and_functions_of_omegaconf() -> None:
     script = """
 from omegaconf import OmegaConf
@@ -143,6 +242,12 @@ TrainingArguments(
         ("c.batch = {k: v for k, v in [['a', 6], ['b', None]] if v is not None}['a']", 6),
         ("match None:\n  case 1:\n    c.batch = 7\n  case None:\n    c.batch = 8", 8),
         ("c.batch = {'a': lambda n: n + 1, 'b': lambda n: n}['a'](3)", 4),
+        ("for n in [1, 2, 3]:\n  if n == 2:\n    break\n  c.batch = n", 1),
+        ("for n in [1, 2, 3]:\n  if n == 3:\n    continue\n  c.batch = n", 2),
+        ("for n in [1, 2, 3]:\n  if unknown():\n    break\n  c.batch = n", None),
+        ("first, *rest = [5, 6, 7]\nc.batch = rest[0]", 6),
+        ("c.batch = next(n for n, most in [(8, 10), (4, 20)] if 15 <= most)", 4),
+        ("class C:\n  batch = 2\nsetattr(C, 'batch', 7)\nc = C", 7),
         ("setattr(c, unknown(), 3)", None),
         ("for k in unknown():\n  setattr(c, k, 3)", None),
     ],

@@ -2,7 +2,8 @@
 
 When the first forty scripts were first read, 197 of their 276 settings were planned right, 75 stayed at the default of
 a script that says nothing, and 4 were read wrong. Of the second forty it were 286 of 324, 23, and 9, and one job was
-refused. By now it is more, and none is read wrong; that is no score of a reader on scripts that it was not made for.
+refused; of the third 281 of 313, 21, and 11, by a reader that was mended by the first eighty. By now it is more, and
+none is read wrong; that is no score of a reader on scripts that it was not made for.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def planned(folder: Path, script: Mapping[str, Any], text: str) -> Workload:
     return described(load_job(str(path)))
 
 
-@pytest.mark.parametrize(("file", "known"), [("scripts.yaml", 307), ("scripts_started.yaml", 323)])
+@pytest.mark.parametrize(
+    ("file", "known"), [("scripts.yaml", 307), ("scripts_started.yaml", 323), ("scripts_own_ways.yaml", 302)]
+)
 def test_what_scripts_train_with_is_read_from_them(tmp_path: Path, file: str, known: int) -> None:
     right, wrong = 0, []
     scripts: list[dict[str, Any]] = read(HERE / file)

@@ -74,7 +74,11 @@ class Given(Mapping[str, object]):
             self.trainer = ((f"{file}: {calls.trainer}",), calls.trainer)
         for name, told in calls.said.items():
             self.called[plain(name)] = (f"{file}: {told.place}", told.value)
-            if told.arguments & given.keys() and plain(name) not in given:
+            own = plain(name)
+            if own in given and own in told.arguments and not told.direct:  # the script makes something else of it
+                here.discard(own)
+                self._followed.add(name)
+            elif told.arguments & given.keys() and own not in given:
                 self._followed.add(name)
             self._add(file, [(name, told.value)], here, told.place)
         defaults = {name: raw for name, raw in script_of(job).defaults.items() if name not in calls.unused}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sagefit.job.following.evaluation import Evaluation
 from sagefit.job.following.expressions import TooLongError
 from sagefit.job.following.files import Files
-from sagefit.job.following.values import Argued, Made, Ref, bare, literal, made_of, small, truth
+from sagefit.job.following.values import Argued, Made, Ref, bare, literal, made_of, small, sources, truth
 
 TRAINERS = (
     *("TrainingArguments", "Seq2SeqTrainingArguments", "SentenceTransformerTrainingArguments", "SFTConfig"),
@@ -103,6 +103,7 @@ _ONLY_WITH: dict[str, Callable[[Mapping[str, object]], bool]] = {
     "initialize": lambda given: "model" in given,
     "create_loader": lambda given: bare(given.get("is_training")) is True,
 }
+FROZEN = ("requires_grad_", ".requires_grad")
 PIECES = ("a batch's split", "a batch's chunk")
 _TYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
 _HALF = Ref("torch.float16")
@@ -189,7 +190,9 @@ class _Listener:
         self._lengths: list[Constant] = []
         self._loaders: list[Made] = []
         self._pieces: list[Made] = []
-        self._trains = False
+        self._models: list[Made] = []
+        self._frozen: set[int] = set()
+        self._trains = self._trained = False
 
     def hear(self, call: Made) -> None:
         """A call of a library that surely happens."""
@@ -202,10 +205,16 @@ class _Listener:
         self._none |= {name for name in call.told if name in RECEIVERS and bare(call.told[name]) is None}
         if _family(call.callee):
             self._made.append(call)
+        elif call.callee == "from_pretrained":
+            self._models += [] if self._trained else [call]
         else:
             self._say(_said(call), call.because)
+            if call.callee in FROZEN and call.positional and bare(call.positional[0]) is False:
+                self._frozen.add(id(_whose(call)))
             self._length(call)
             self._trains = self._trains or call.callee in ("backward", "fit")
+            trainer = isinstance(call.by, Made) and call.by.callee.endswith("Trainer")
+            self._trained = self._trained or (trainer and call.callee == "train")  # what is loaded later is not trained
             if call.callee in PIECES:
                 self._pieces.append(call)
             if call.callee == "DataLoader":
@@ -216,6 +225,10 @@ class _Listener:
 
         ``unwalked`` are the names in functions that nobody saw called.
         """
+        trained = [each for each in self._models if id(each) not in self._frozen]
+        another = any(isinstance(each.by, Ref) and "Model" in each.by.name for each in trained)
+        for each in trained if another else self._models:  # beside a frozen teacher or encoder, what is trained counts
+            self._say(_said(each), each.because)
         for family in FAMILIES:
             made = [
                 each for each in self._made if _family(each.callee) == family and not _forgotten(each, run, unwalked)
@@ -262,7 +275,9 @@ class _Listener:
         for name, each in said:
             constant = replace(each, arguments=each.arguments | because)
             earlier = self.said.setdefault(name, constant)
-            if earlier.value != constant.value:
+            if constant.place.startswith("."):  # an attribute is set anew
+                self.said[name] = constant
+            elif earlier.value != constant.value:
                 self.said[name] = Constant(None, "")
 
     def _length(self, call: Made) -> None:
@@ -283,7 +298,7 @@ def _said(call: Made) -> Iterator[tuple[str, Constant]]:
             yield "gradient_checkpointing", Constant(value=True, place=callee)
     elif callee in CASTS:
         if kind := _cast(call):
-            yield "mixed_precision", Constant(kind, callee)
+            yield "mixed_precision", Constant(kind, callee, sources([*call.positional, *given.values()]))
     elif callee in LOSSES:
         yield "loss", Constant(callee, callee)
     elif _in_batch(call):
@@ -374,6 +389,14 @@ def _constant(value: object, place: str) -> Constant:
     if isinstance(value, Argued):
         return Constant(known, place, value.arguments, value.direct)
     return Constant(known, place)
+
+
+def _whose(call: Made) -> object:
+    """What the parameters of a model, or what was moved, come from."""
+    found = call.by
+    while isinstance(found, Made) and found.callee in ("item", "parameters", "to", "cuda", "eval"):
+        found = found.by
+    return found
 
 
 def _unwalked(tree: ast.Module, walked: set[int]) -> set[str]:

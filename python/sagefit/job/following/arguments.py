@@ -8,8 +8,11 @@ from contextlib import suppress
 from sagefit.job.following.values import UNKNOWN, Argued, Made, Parser, Ref, bare, literal
 from sagefit.job.names import plain
 
-_NOT_BY_US = ("SM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "CUDA_", "SLURM_", "OMPI_")
-"""Variables of the environment that the platform or the launcher sets."""
+_NOT_BY_US = (
+    *("SM_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "CUDA_", "SLURM_", "OMPI_"),
+    *("PATH", "HOME", "USER", "PWD", "HOSTNAME", "TMP", "LANG", "SHELL", "LD_", "PYTHON", "NCCL_", "AWS_", "TRAINING_"),
+)
+"""Variables of the environment that the platform, the image or the launcher sets."""
 
 
 class Arguments:
@@ -32,7 +35,10 @@ class Arguments:
         self.known |= {*written}
         if name is None:
             return Argued(default, arguments) if literal(bare(default)) or isinstance(default, list) else default
-        return Argued(_read(self.given[name], kind), arguments)
+        raw = self.given[name]
+        if isinstance(kind, Ref) and kind.name == "bool":  # of argparse: every text but the empty one is true
+            return Argued(str(raw) != "", arguments, direct=str(raw).lower() == "true")
+        return Argued(_read(raw, kind), arguments)
 
     def variable(self, name: str, default: object) -> object:
         """The value of a variable of the environment; UNKNOWN where the platform sets it."""
@@ -41,7 +47,7 @@ class Arguments:
             return Argued(_read(self.given[wanted], None), frozenset([wanted])) if wanted in self.given else default
         if name in self._environment:
             return self._environment[name]
-        return UNKNOWN if name.startswith(_NOT_BY_US) or default is None else default
+        return UNKNOWN if name.startswith(_NOT_BY_US) else default
 
 
 def unwrapped(value: object) -> object:

@@ -38,6 +38,9 @@ _DEAR = 100
 """Steps that count for a copy of all that is in something."""
 OPEN = "an open file"
 _RECORDS = ("Namespace", "SimpleNamespace", "EasyDict", "edict", "Munch", "AttrDict", "ConfigDict")
+_OF_THE_PLATFORM = tuple(f"/opt/ml{name}" for name in ("", "/code", "/input", "/input/config", "/input/data", "/model"))
+"""Folders that are there in every training job."""
+_MADE = " made"
 _EMPTY: Mapping[str, Callable[[], object]] = {"dict": dict, "list": list, "set": set, "tuple": tuple}
 _YES = ("is_bfloat16_supported", "is_bf16_supported", "is_available")
 """What asks for a GPU: 16 bits need the same memory whichever they are, and a job for a GPU has one."""
@@ -55,6 +58,10 @@ class Left(Exception):  # noqa: N818 - no error: a return
 
 class SkippedLeft(Left):
     """A round of a loop ends here."""
+
+
+class BrokenLeft(SkippedLeft):
+    """A loop ends here."""
 
 
 class Calls(Expressions):
@@ -119,6 +126,9 @@ class Calls(Expressions):
             return self._command(callee) if callee.options is not None else self._call(callee, positional, keywords)
         if isinstance(callee, Class):
             return self._instance(callee, positional, keywords)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "__init__" and _is_super(node.func.value):
+            self._of_library_base(positional, keywords)
+            return None
         known = self._of_python(callee, owner, last, positional, keywords, scope)
         if known is not None:
             return known[0]
@@ -155,6 +165,15 @@ class Calls(Expressions):
         own = next((each for each in found if isinstance(each, Function)), None)
         return replace(own, instance=running.instance) if running and own else UNKNOWN
 
+    def _of_library_base(self, positional: list[object], keywords: dict[str, object]) -> None:
+        """The constructor of a class of settings that is a library's, called by that of a class of the script."""
+        running = self._active[-1] if self._active else None
+        if running and running.home and running.instance:
+            base = next((each for each in running.home.library() if each in self._settings), None)
+            if base:
+                fields = {name: self._default(each) for name, each in running.home.fields().items()}
+                running.instance.fields[_MADE] = self._of_library(base, UNKNOWN, positional, fields | keywords)
+
     def _overridden(self, scope: Scope) -> dict[str, object]:
         """Variables of a script that runs another file on them, as nanoGPT does it to set them by arguments."""
         for name, value in scope.names.items():
@@ -170,7 +189,7 @@ class Calls(Expressions):
     def _of_library(self, last: str, owner: object, positional: list[object], keywords: dict[str, object]) -> object:
         if last in ("exit", "_exit") and self.sure:
             raise Left(UNKNOWN)
-        by = owner if isinstance(owner, Made) else None
+        by = owner if isinstance(owner, Made | Ref) else None
         made = Made(last, keywords, positional, by, unlearned=self._unlearned > 0, because=self._because)
         if self.sure:
             self.heard(made)
@@ -267,6 +286,10 @@ class Calls(Expressions):
         fields = {name: self._default(each) for name, each in made_from.fields().items()}
         of_library = made_from.library()
         from_library = next((base for base in of_library if base in self._settings), None)
+        if from_library and isinstance(made_from.find("__init__"), Function):
+            record = Record(fields, made_from)
+            self._method(record, "__init__", positional, keywords)
+            return record.fields.get(_MADE, UNKNOWN)
         if from_library:
             return self._of_library(from_library, UNKNOWN, positional, fields | keywords)
         record = Record(fields, made_from)
@@ -323,6 +346,10 @@ class Calls(Expressions):
             return (Record({**whole, **keywords}) if isinstance(whole, dict) and "**" not in keywords else UNKNOWN,)
         if name == "vars" and isinstance(first, Record):
             return (first.fields,)
+        if name == "vars" and isinstance(first, Class):
+            return (first.fields(),)
+        if name in ("os.path.isdir", "os.path.exists") and first in _OF_THE_PLATFORM:
+            return (True,)
         if name in ("dataclasses.asdict", "attr.asdict", "attrs.asdict") and isinstance(first, Record):
             return (_copied(first, plainly=True),)
         if name in ("dataclasses.replace", "copy.replace") and isinstance(first, Record):
@@ -370,7 +397,15 @@ class Calls(Expressions):
     def _set(self, owner: object, name: object, value: object) -> None:
         """What ``setattr`` does; where the name is not known, nothing of the object is known any more."""
         word, kept = bare(name), value if self.sure else UNKNOWN
-        fields = owner.fields if isinstance(owner, Record) else owner.told if isinstance(owner, Made) else bare(owner)
+        fields = (
+            owner.fields
+            if isinstance(owner, Record)
+            else owner.told
+            if isinstance(owner, Made)
+            else owner.members
+            if isinstance(owner, Class)
+            else bare(owner)
+        )
         if isinstance(fields, dict):
             fields.update({word: kept} if isinstance(word, str) else dict.fromkeys(fields, UNKNOWN))
 

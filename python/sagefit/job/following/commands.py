@@ -6,10 +6,11 @@ import ast
 
 from sagefit.job.following.arguments import add_argument, unwrapped
 from sagefit.job.following.configurations import Configurations
-from sagefit.job.following.values import UNKNOWN, Class, Function, Made, Parser, Record, Ref, bare
+from sagefit.job.following.values import UNKNOWN, Argued, Class, Function, Made, Parser, Record, Ref, bare, made_of
 
 _DEEPEST = 5
 """Dataclasses in dataclasses."""
+_HF_BOOL = Ref("string_to_bool")
 _OF_CLASSES = ("tyro.cli", "simple_parsing.parse", "draccus.parse", "pyrallis.parse", "jsonargparse.auto_cli")
 _OF_FUNCTIONS = ("fire.Fire", "typer.run", "jsonargparse.CLI", *_OF_CLASSES)
 
@@ -56,10 +57,17 @@ class Commands(Configurations):
                 words, _, kind = parser.arguments.get(name, ([name], None, None))
                 parser.arguments[name] = (words, value, kind)
         elif last in ("parse_args", "parse_known_args"):
-            made = Record({name: self.arguments.value_of(*each) for name, each in parser.arguments.items()})
+            made = Record({name: self._typed(*each) for name, each in parser.arguments.items()})
             made.fields |= {name: self._parsed(kind, flat=True) for name, kind in parser.groups.items()}
             return made if last == "parse_args" else (made, [])
         return UNKNOWN
+
+    def _typed(self, names: list[str], default: object, kind: object) -> object:
+        """The value of an argument, as a function of the script makes it of its text."""
+        value = self.arguments.value_of(names, default, kind)
+        if isinstance(kind, Function) and isinstance(value, Argued) and value.arguments & self.arguments.given.keys():
+            return made_of(bare(self._call(kind, [str(value.value)], {})), Argued(None, value.arguments))
+        return value
 
     def _dataclasses(self, parser: Made) -> object:
         kinds = parser.positional[0] if parser.positional else parser.told.get("dataclass_types")
@@ -73,7 +81,10 @@ class Commands(Configurations):
         Those of a dataclass in it have its name and a dot before theirs, except where all are ``flat``.
         """
         if isinstance(kind, Ref):
-            return Made(kind.last, {})
+            if kind.last not in self._settings:
+                return Made(kind.last, {})
+            told = {name: self.arguments.value_of([name], None, _HF_BOOL) for name in self.arguments.given}
+            return self._of_library(kind.last, UNKNOWN, [], told)
         if not isinstance(kind, Class):
             return UNKNOWN
         fields = {}
@@ -84,7 +95,7 @@ class Commands(Configurations):
                 fields[name] = self._within(value, f"{around}{name}.", flat=flat)
             else:
                 names = [f"{around}{name}", *([name] if flat and around else [])]
-                fields[name] = self.arguments.value_of(names, value)
+                fields[name] = self.arguments.value_of(names, value, _type(value))
         if any(base in self._settings for base in kind.library()):
             fields = {name: self.arguments.value_of([name], None) for name in self.arguments.given} | fields
         return self._instance(kind, [], fields)
@@ -98,7 +109,7 @@ class Commands(Configurations):
                 self._within(value, f"{around}{name}.", flat=flat)
             else:
                 names = [f"{around}{name}", *([name] if flat else [])]
-                default.fields[name] = self.arguments.value_of(names, value)
+                default.fields[name] = self.arguments.value_of(names, value, _type(value))
         return default
 
     def _configuration(self, function: Function) -> object:
@@ -133,3 +144,11 @@ class Commands(Configurations):
                 own = self._of_type(parameters[name], function, f"{name}.")
             told[name] = self.arguments.value_of([name], own)
         return self._call(function, [], told)
+
+
+def _type(default: object) -> Ref | None:
+    """The type that a field of a dataclass surely has, by its default."""
+    known = bare(default)
+    return (
+        _HF_BOOL if isinstance(known, bool) else Ref(type(known).__name__) if isinstance(known, int | float) else None
+    )

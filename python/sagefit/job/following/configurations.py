@@ -53,7 +53,8 @@ class Configurations(Calls):
         if isinstance(owner, Sections):
             return (self._of_sections(owner, last, positional, keywords),)
         if last == "store" and isinstance(keywords.get("node"), Class | Record):
-            self.resolvers[f"{keywords.get('name')} of Hydra"] = keywords["node"]
+            group = f"{keywords['group']}/" if "group" in keywords else ""
+            self.resolvers[f"{group}{keywords.get('name')} of Hydra"] = keywords["node"]
             return (None,)
         if last == "instantiate" and (told := _mapping(first)) is not None:
             target = bare(told.get("_target_"))
@@ -140,15 +141,29 @@ class Configurations(Calls):
         """The configuration that ``hydra.main`` gives a function."""
         name = bare(decorator.told.get("config_name"))
         folder = bare(decorator.told.get("config_path")) or "."
-        node = self.resolvers.get(f"{name} of Hydra")
-        if isinstance(node, Class | Record):
-            made = _settings(self._instance(node, [], {}) if isinstance(node, Class) else node)
-            return self._of_arguments(made) if isinstance(made, Settings) else UNKNOWN
+        groups: list[str] = []
+        made = self._stored(str(name), groups)
+        if made is not None:
+            return self._of_arguments(made, groups)
         if not isinstance(name, str) or not isinstance(folder, str):
             return UNKNOWN
-        groups: list[str] = []
         content = self._composed(folder, name.removesuffix(".yaml"), groups)
         return UNKNOWN if content is None else self._of_arguments(content, groups)
+
+    def _stored(self, name: str, groups: list[str]) -> Settings | None:
+        """A dataclass of Hydra's store, with those that its ``defaults`` name."""
+        node = self.resolvers.get(f"{name} of Hydra")
+        made = _settings(self._instance(node, [], {}) if isinstance(node, Class) else node)
+        if not isinstance(made, Settings):
+            return None
+        entries = made.pop("defaults", [])
+        for entry in entries if isinstance(entries, list) else []:
+            for group, choice in entry.items() if isinstance(entry, dict) else ():
+                inner = self._stored(f"{group}/{self.arguments.given.get(group, choice)}", [])
+                if inner is not None:
+                    groups.append(group)
+                    made[group] = Settings(inner, made)
+        return made
 
     def _composed(self, folder: str, name: str, groups: list[str], depth: int = 0) -> Settings | None:
         """A configuration of Hydra with those that its list of defaults names. What it says itself counts last.

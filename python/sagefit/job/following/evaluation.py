@@ -9,11 +9,11 @@ their defaults. Nothing of the script runs: operations are those of `sagefit.job
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from sagefit.job.following.arguments import Arguments, option
-from sagefit.job.following.calls import Left, SkippedLeft
+from sagefit.job.following.calls import BrokenLeft, Left, SkippedLeft
 from sagefit.job.following.commands import Commands
 from sagefit.job.following.expressions import Heard
 from sagefit.job.following.files import Files
@@ -59,6 +59,7 @@ class Evaluation(Commands):
     ) -> None:
         super().__init__(Arguments(given, environment), heard, files or Files(), settings)
         self._modules: dict[str, Record | None] = {}
+        self._perhaps_left = False
 
     def run(self, tree: ast.Module, name: str = "train.py") -> None:
         """Walks the script from its first line to its last. Raises TooLongError if that takes too many steps."""
@@ -104,7 +105,9 @@ class Evaluation(Commands):
             raise Left(None if node.value is None else self.value(node.value, scope))
         elif isinstance(node, ast.Raise):
             raise Left(UNKNOWN)
-        elif isinstance(node, ast.Break | ast.Continue):
+        elif isinstance(node, ast.Break):
+            raise BrokenLeft
+        elif isinstance(node, ast.Continue):
             raise SkippedLeft
         elif isinstance(node, ast.Match):
             self._match(node, scope)
@@ -234,7 +237,9 @@ class Evaluation(Commands):
 
     def _may_leave(self, left: Left) -> None:
         """A function may return here, where a run would tell."""
-        if self._returned and not isinstance(left, SkippedLeft):
+        if isinstance(left, SkippedLeft):
+            self._perhaps_left = True
+        elif self._returned:
             self._returned[-1].append(left.value)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
@@ -243,17 +248,19 @@ class Evaluation(Commands):
         else:
             items = bare(self.value(node.iter, scope))
             unsure = False
-            if isinstance(items, list | tuple | dict) and len(items) <= _MOST_ROUNDS and not _jumps(node):
-                for each in list(items):
-                    self._bind(node.target, each, scope)
-                    self._block(node.body, scope)
+            if (
+                isinstance(items, list | tuple | dict)
+                and len(items) <= _MOST_ROUNDS
+                and self._rounds(node, items, scope)
+            ):
                 return
             self._pieces(node, scope)
         changed = _bound(node.body)
         for name in changed:
             scope.names[name] = UNKNOWN
         if not isinstance(node, ast.While):
-            self._bind(node.target, UNKNOWN, scope)
+            each = Made("item", {}, [], items) if isinstance(items, Made) and items.callee == "parameters" else UNKNOWN
+            self._bind(node.target, each, scope)
         if unsure:
             self._perhaps([node.body, []], scope)
         else:
@@ -263,6 +270,24 @@ class Evaluation(Commands):
                 self._may_leave(left)
         for name in changed:
             scope.names[name] = UNKNOWN
+
+    def _rounds(self, node: ast.For | ast.AsyncFor, items: Iterable[object], scope: Scope) -> bool:
+        """Walks a loop over known items, one round after the other; False where nobody knows which rounds there are."""
+        outer, self._perhaps_left = self._perhaps_left, False
+        try:
+            for each in list(items):
+                self._bind(node.target, each, scope)
+                try:
+                    self._block(node.body, scope)
+                except BrokenLeft:
+                    return not self._perhaps_left
+                except SkippedLeft:
+                    pass
+                if self._perhaps_left:
+                    return False
+        finally:
+            self._perhaps_left = outer
+        return True
 
     def _pieces(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
         """Tells of a batch that is split, where the model learns from each piece."""
@@ -321,8 +346,3 @@ def _bound(body: Sequence[ast.stmt]) -> list[str]:
     """Names that statements bind."""
     found = [inner for each in body for inner in ast.walk(each) if isinstance(inner, ast.Name)]
     return list(dict.fromkeys(each.id for each in found if not isinstance(each.ctx, ast.Load)))
-
-
-def _jumps(node: ast.For | ast.AsyncFor) -> bool:
-    """Whether a loop has what ends a round or all of them before its last line, or yields."""
-    return any(isinstance(each, ast.Break | ast.Continue | ast.Yield | ast.YieldFrom) for each in ast.walk(node))

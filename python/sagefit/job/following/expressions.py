@@ -6,7 +6,7 @@ import ast
 import posixpath
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ Heard = Callable[[Made], None]
 """Is told each call of a library that surely happens; ``**`` among its keywords stands for those nobody knows."""
 
 _MOST_STEPS = 40_000
-_MOST_ITEMS = 16
+_MOST_ITEMS = 32
 
 
 _DEEPEST_REFERENCE = 10
@@ -149,6 +149,8 @@ class Expressions(ABC):
             self._resolving.pop()
 
     def _looked_up(self, root: Settings, name: str, told: list[object] | None) -> object:
+        if told is not None and name == "oc.env":
+            return self.arguments.variable(str(told[0]), told[1] if len(told) > 1 else UNKNOWN)
         if told is not None:
             resolver = self.resolvers.get(name)
             return self._call(resolver, told, {}) if isinstance(resolver, Function) else UNKNOWN
@@ -223,19 +225,25 @@ class Expressions(ABC):
     def _either(self, node: ast.BoolOp, scope: Scope) -> object:
         wanted = isinstance(node.op, ast.Or)
         value: object = UNKNOWN
+        asked: list[object] = []
         muted = 0
         try:
             for each in node.values:
                 value = self.value(each, scope)
+                asked.append(value)
                 known = truth(value)
                 if known is wanted and not muted:
-                    return value
+                    return self._of_all(value, asked)
                 if known is None and not muted:
                     muted = 1
                     self._muted += 1
         finally:
             self._muted -= muted
-        return UNKNOWN if muted else value
+        return UNKNOWN if muted else self._of_all(value, asked)
+
+    @staticmethod
+    def _of_all(value: object, asked: Sequence[object]) -> object:
+        return value if len(asked) == 1 else made_of(bare(value), *asked)
 
     def _binary(self, node: ast.BinOp, scope: Scope) -> object:
         left, right = self.value(node.left, scope), self.value(node.right, scope)
@@ -261,6 +269,8 @@ class Expressions(ABC):
     def _compare(self, node: ast.Compare, scope: Scope) -> object:
         values = [self.value(each, scope) for each in (node.left, *node.comparators)]
         said = [compared(op, one, two) for op, one, two in zip(node.ops, values, values[1:], strict=False)]
+        if isinstance(node.ops[-1], ast.Eq | ast.GtE) and isinstance(right := node.comparators[-1], ast.Name):
+            self.counted[ast.dump(right)] = bare(values[-1])
         if any(truth(each) is False for each in said):
             return made_of(False, *values)
         return UNKNOWN if any(truth(each) is None for each in said) else made_of(True, *values)
@@ -343,11 +353,8 @@ class Expressions(ABC):
             if isinstance(value, Made):
                 self.bound[id(value)] = target.id
         elif isinstance(target, ast.Tuple | ast.List):
-            known = bare(value)
-            fits = isinstance(known, list | tuple) and len(known) == len(target.elts)
-            for index, each in enumerate(target.elts):
-                inner = each.value if isinstance(each, ast.Starred) else each
-                self._bind(inner, known[index] if fits else UNKNOWN, scope)  # type: ignore[index]
+            for inner, each in zip(target.elts, _unpacked(bare(value), target.elts), strict=True):
+                self._bind(inner.value if isinstance(inner, ast.Starred) else inner, each, scope)
         elif isinstance(target, ast.Attribute):
             owner = self.value(target.value, scope)
             kept = value if self.sure else UNKNOWN
@@ -360,7 +367,7 @@ class Expressions(ABC):
             elif isinstance(known := bare(owner), dict):
                 known[target.attr] = kept
             if self.sure and not isinstance(owner, Record):
-                self.heard(Made(f".{target.attr}", {}, [value]))
+                self.heard(Made(f".{target.attr}", {}, [value], owner))
         elif isinstance(target, ast.Subscript):
             owner, key = bare(self.value(target.value, scope)), bare(self.value(target.slice, scope))
             if isinstance(owner, dict) and literal(key):
@@ -414,6 +421,18 @@ class Expressions(ABC):
 def says_length(node: ast.expr) -> bool:
     """Whether the names of an expression are those of the length of an example."""
     return _OF_LENGTH.search(ast.dump(node)) is not None
+
+
+def _unpacked(value: object, targets: Sequence[ast.expr]) -> list[object]:
+    """What each of several targets gets of a list."""
+    starred = [at for at, each in enumerate(targets) if isinstance(each, ast.Starred)]
+    rest = len(value) - len(targets) + 1 if isinstance(value, list | tuple) else -1
+    if not isinstance(value, list | tuple) or rest < 0 or (not starred and rest != 1):
+        return [UNKNOWN] * len(targets)
+    if not starred:
+        return list(value)
+    (at,) = starred
+    return [*value[:at], list(value[at : at + rest]), *value[at + rest :]]
 
 
 def _added(node: ast.expr) -> list[ast.expr]:

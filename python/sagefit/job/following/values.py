@@ -21,9 +21,9 @@ class _Unknown:
 UNKNOWN: Final = _Unknown()
 UNBOUND: Final = object()
 """What a name is worth that nobody bound."""
-_NUMBER_TYPES = tuple(
-    f"torch.{name}"
-    for name in ("bfloat16", "float16", "half", "float32", "float", "float64", "double", "float8_e4m3fn")
+_KNOWN = (
+    *("int", "float", "bool", "str", "list", "tuple", "dict", "set"),
+    *(f"torch.{name}" for name in ("bfloat16", "float16", "half", "float32", "float", "float64", "double")),
 )
 _LONGEST = 1_000
 """Entries of a list with those of lists in it, and characters of a text, beyond which nothing is made of a value."""
@@ -36,9 +36,9 @@ class Ref:
     name: str
 
     @property
-    def number_type(self) -> bool:
-        """Whether it is a type of torch's numbers."""
-        return self.name in _NUMBER_TYPES
+    def known(self) -> bool:
+        """Whether it is surely an object: a type of torch's numbers, or one of Python's own."""
+        return self.name in _KNOWN
 
     @property
     def last(self) -> str:
@@ -57,7 +57,7 @@ class Argued:
 
 @dataclass(eq=False)
 class Made:
-    """What a call of a library returned: the last part of its name, its arguments, and what was called, if it was made.
+    """What a call of a library returned: the last part of its name, its arguments, and whose it is (``by``).
 
     ``unlearned`` where nothing is learned: under ``torch.no_grad()``. ``because`` are the arguments of the script that
     decide whether it is called at all.
@@ -166,6 +166,8 @@ class Sections(Settings):
     """The sections of an INI file, as configparser reads it."""
 
 
+_OBJECTS = ("from_pretrained", "partial", "get_peft_model")
+"""Functions that return an object, and never nothing, as classes do."""
 _OPAQUE = (_Unknown, Ref, Made, Record, Function, Class, Parser)
 
 
@@ -181,7 +183,7 @@ def sources(values: Iterable[object]) -> frozenset[str]:
 
 def made_of(value: object, *parts: object) -> object:
     """``value``, which depends on the arguments that ``parts`` come from."""
-    if isinstance(value, _OPAQUE):
+    if isinstance(value, _OPAQUE) and not isinstance(value, Ref):
         return value
     names = sources(parts)
     return Argued(value, names, direct=False) if names else value
@@ -191,8 +193,10 @@ def truth(value: object) -> bool | None:
     """Whether a value counts as true; None where nobody knows."""
     value = bare(value)
     if isinstance(value, Ref):
-        return True if value.number_type else None
-    if value is UNKNOWN:
+        return True if value.known else None
+    if value is UNKNOWN or (
+        isinstance(value, Made) and not value.callee[:1].isupper() and value.callee not in _OBJECTS
+    ):
         return None
     if value is None or isinstance(value, str | bytes | int | float | list | tuple | dict | set):
         return bool(value)
@@ -214,7 +218,9 @@ def operated(operation: ast.operator | ast.unaryop, *values: object) -> object:
         return made_of(posixpath.join(*map(str, known)), *values)  # a path is its text here
     if isinstance(operation, ast.Mult | ast.Mod) and any(isinstance(each, str | list | tuple) for each in known):
         return UNKNOWN  # of a short text either makes a long one
-    if isinstance(operation, ast.Pow) and not all(isinstance(each, int | float) and abs(each) < 100 for each in known):
+    if isinstance(operation, ast.Pow | ast.LShift) and not all(
+        isinstance(each, int | float) and abs(each) < 100 for each in known
+    ):
         return UNKNOWN
     return made_of(_tried(act, *known), *values)
 
@@ -223,7 +229,7 @@ def compared(operation: ast.cmpop, left: object, right: object) -> object:
     """What a comparison says of two values; UNKNOWN where one of them is not known."""
     one, two = bare(left), bare(right)
     if isinstance(operation, ast.Is | ast.IsNot):
-        if any(each is UNKNOWN or (isinstance(each, Ref) and not each.number_type) for each in (one, two)):
+        if any(each is UNKNOWN or (isinstance(each, Ref) and not each.known) for each in (one, two)):
             return UNKNOWN
         alike = one is two or (one == two and all(literal(each) or isinstance(each, Ref) for each in (one, two)))
         return made_of(alike if isinstance(operation, ast.Is) else not alike, left, right)
@@ -335,6 +341,8 @@ _OPERATIONS: Mapping[type[ast.AST], Callable[..., object]] = {
     ast.Mod: operator.mod,
     ast.Pow: operator.pow,
     ast.BitOr: operator.or_,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
     ast.Not: operator.not_,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
@@ -373,6 +381,8 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "reversed": lambda items: list(reversed(items)),
     "enumerate": lambda items, start=0: [[at, each] for at, each in enumerate(items, start)],
     "zip": lambda *items: [list(each) for each in zip(*items, strict=False)],
+    "next": lambda items, *_default: items[0] if isinstance(items, list) else UNKNOWN,
+    "ast.literal_eval": lambda text: ast.literal_eval(str(text)),
     "math.ceil": math.ceil,
     "math.floor": math.floor,
     "math.prod": math.prod,
